@@ -96,7 +96,7 @@ def c_library(
     concrete = trace_to_export(function, "ag.export.c_library")
     name = _identifier(concrete.graph.name) if name is None else name
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or name in _TAKEN:
-        raise InvalidArgumentError(f"{name!r} can't be the name of a C library: it must be an identifier of C")
+        raise InvalidArgumentError(f"{name!r} can't be the name of a C library: it must be a C identifier")
     arguments, results = argument_names(concrete), result_names(concrete.structured_outputs)
     kept = None if weights is None else _Weights()
     functions = [_c_function(name, concrete, _doc(concrete), arguments, results, kept)]
@@ -107,7 +107,7 @@ def c_library(
         results = results + [f"d_{each}" for each, spec in zip(arguments, specs) if spec.dtype.is_floating]
         functions.append(_c_function(f"{name}_gradient", _gradient(concrete), doc, arguments, results, kept))
     if kept is not None and not kept.tensors:
-        raise InvalidArgumentError(f"{name} has no weights: it reads no tensors and variables besides its arguments")
+        raise InvalidArgumentError(f"{name} has no weights: it reads no tensors or variables other than its arguments")
     code = compile_object(name, functions)
     described = [] if kept is None else kept.described()
     file = None if weights is None else Path(weights)
@@ -147,8 +147,8 @@ def _link(work: Path, name: str, loads: bool) -> tuple[str | None, str | None]:
     if loads:
         if not shutil.which(compiler):
             raise InvalidArgumentError(
-                f"weights: what loads them is C, and there is no C compiler ({compiler}; the environment variable CC "
-                "names another). Without `weights` they become part of the library"
+                f"`weights` needs a C compiler, and {compiler} wasn't found (set the environment variable CC to use "
+                "another). Without `weights`, they become part of the library"
             )
         _call([compiler, "-std=c99", "-O2", "-fPIC", "-c", f"{name}_weights.c"], work)
         objects.append(f"{name}_weights.o")
@@ -223,8 +223,8 @@ def _c_function(
     if written and weights is None:
         raise UnimplementedError(
             f"{name} can't be part of a C library, which keeps no state: it assigns the variable {written[0].name!r}"
-            f"{_where(graph, 'assign')}; pass the value as an argument and return the new one, or have the library "
-            "load its variables from a file (`weights`), and keep them there"
+            f"{_where(graph, 'assign')}; pass the value as an argument and return the new one, or pass `weights`, so "
+            "that the library loads its variables from a file and keeps them"
         )
     if written:
         graph = copy_graph(graph)
@@ -268,8 +268,8 @@ def _new_value(name: str, variable: Variable, slot: Any, shape: tuple[int | None
     place = weights.place(variable)
     if shape != weights.shape(place):
         raise UnimplementedError(
-            f"{name} can't be part of a C library: the size of what it assigns to the variable {variable.name!r} isn't "
-            "known. Give the dimensions in the signature"
+            f"{name} can't be part of a C library: it assigns a value of unknown size to the variable "
+            f"{variable.name!r}. Specify the dimensions in the signature"
         )
     return Result("", slot, shape, weight=place)
 

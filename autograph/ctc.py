@@ -85,7 +85,7 @@ def _position(blank_index: int, classes: int | None) -> int:
     if blank_index >= 0:
         return blank_index
     if classes is None:
-        raise ValueError("a blank_index counted from the end needs logits whose number of classes is known")
+        raise ValueError("a negative blank_index needs logits with a known number of classes")
     return blank_index + classes
 
 

@@ -119,8 +119,6 @@ def _preformatted(text: str) -> str:
 def dataset(shown: Any) -> str:
     """What the elements of a dataset are, and how many, as far as that is known without making them."""
     count = int(shown.cardinality())
-    size = {-1: "infinitely many elements", -2: "elements, as many as there turn out to be"}.get(
-        count, f"{count} elements"
-    )
+    size = {-1: "infinitely many elements", -2: "an unknown number of elements"}.get(count, f"{count} elements")
     spec = _preformatted(str(shown.element_spec))
     return f"<div><b>{html.escape(type(shown).__name__)}</b>: {size}, each{spec}</div>"

@@ -160,8 +160,8 @@ class _RaggedRows:
         inner = None if spec.shape.rank is None else spec.shape.as_list()[1:]
         if spec.ragged_rank or inner is None or None in inner:
             raise ValueError(
-                f"map_fn in a function makes ragged tensors of rows that are tensors, of which all dimensions but the "
-                f"first are known, not of {spec}"
+                f"in a traced function, map_fn can only return a ragged tensor of tensors that are known in all "
+                f"dimensions but the first, got fn_output_signature {spec}"
             )
         return cls(zeros([0, *inner], spec.dtype), TensorArray(dtypes.int64, size=0, dynamic_size=True))
 
@@ -185,7 +185,7 @@ def _map_ragged(fn: Callable[..., Any], elems: RaggedTensor, signature: Any) -> 
     they are scalars or `signature` (a dtype or TensorSpec) says that they all have one shape."""
     results = [fn(row) for row in elems]
     if not results:
-        raise ValueError("map_fn of no rows has no result to take the shape from")
+        raise ValueError("map_fn needs at least one row: without rows, the shape of the result is unknown")
     if isinstance(signature, (DType, TensorSpec)):
         return stack(results)
     return nest.map_structure(lambda *parts: ragged_stack(list(parts)), *results)

@@ -21,15 +21,15 @@ def trace_to_export(function: Any, exporter: str) -> ConcreteFunction:
         return function
     if not isinstance(function, Function):
         raise TypeError(
-            f"{exporter} takes an ag.function or what its get_concrete_function returns, but it was given an object of "
-            f"the type {type(function).__name__!r}"
+            f"{exporter} takes an ag.function or what its get_concrete_function returns, got an object of the type "
+            f"{type(function).__name__!r}"
         )
     if function.input_signature is None:
         try:
             inspect.signature(function.python_function).bind()
         except TypeError:
             raise TypeError(
-                f"{exporter} must know what {function._name!r} is called with: give it "
+                f"{exporter} must know the types of the arguments of {function._name!r}: pass it "
                 f"{function._name}.get_concrete_function(ag.TensorSpec(...), ...), or decorate the function with "
                 "ag.function(input_signature=[...])"
             ) from None

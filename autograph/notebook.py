@@ -35,7 +35,7 @@ def load(shell: Any) -> None:
         ]
         shown = [function for name in line.split() or defined for function in _functions(shell.user_ns, name)]
         if not shown and not line.split():
-            print("%%autograph: the cell defines no function")
+            print("%%autograph: the cell doesn't define a function")
         for function in shown:
             display(HTML(beside(function)))
 
@@ -50,7 +50,7 @@ def _functions(space: dict[str, Any], name: str) -> list[Any]:
         for each in rest:
             found = inspect.getattr_static(found, each)
     except (KeyError, AttributeError):
-        print(f"%%autograph: there is no {name!r}")
+        print(f"%%autograph: {name!r} isn't defined")
         return []
     if not inspect.isclass(found):
         return [_unwrapped(found)]

@@ -209,10 +209,10 @@ def test_of_a_function_with_a_signature_and_of_a_method(program, capsys, command
     ("name", "signature", "code", "message"),
     [
         ("step", "x float32", 2, "expected `name: dtype[shape]` or `name=value`, got 'x float32'"),
-        ("step", "x: float33", 2, "'float33' is no dtype and shape"),
-        ("step", "x: float32[-1]", 2, "'float32[-1]' is no dtype and shape"),
-        ("step", "x=f()", 2, "'f()' is no Python literal"),
-        ("step", "x: float32", 2, "can't be called so: missing a required argument"),
+        ("step", "x: float33", 2, "'float33' isn't a dtype and shape"),
+        ("step", "x: float32[-1]", 2, "'float32[-1]' isn't a dtype and shape"),
+        ("step", "x=f()", 2, "'f()' isn't a Python literal"),
+        ("step", "x: float32", 2, "can't be called with this signature: missing a required argument"),
         ("wrong", "x: float32", 1, "wrong can't be traced: "),
         ("misspelt", "x: float32", 1, "can't be traced: NameError: name 'undefined' is not defined (*program.py:38)"),
         ("nothing", "", 2, "no function 'nothing'"),
@@ -225,7 +225,7 @@ def test_of_a_function_with_a_signature_and_of_a_method(program, capsys, command
         ),
         ("texts --asm", "x: string", 1, "'texts' has no native kernel. On the interpreter: string_length"),
         ("integers --gradient backward", "n: int32", 1, "'integers' has no gradient: no floating-point result"),
-        ("NUMBER", "", 2, "is no function"),
+        ("NUMBER", "", 2, "isn't a function"),
     ],
 )
 def test_graph_errors(program, capsys, name, signature, code, message):
@@ -239,7 +239,7 @@ def test_graph_of_a_file_that_fails(tmp_path, capsys):
     path = tmp_path / "fails.py"
     path.write_text("1 / 0", encoding="utf-8")
     code, _, err = run(capsys, "graph", f"{path}:f")
-    assert (code, err) == (2, f"autograph: {path} fails when it is run: ZeroDivisionError: division by zero\n")
+    assert (code, err) == (2, f"autograph: running {path} failed: ZeroDivisionError: division by zero\n")
     for options in ([], ["--passes"], ["--asm"]):
         code, out, err = run(capsys, "graph", "nowhere.py:f", *options)
         assert (code, out, err) == (2, "", "autograph: cannot read nowhere.py: no such Python file\n")

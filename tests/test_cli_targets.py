@@ -24,7 +24,7 @@ def test_graph_of_methods(tmp_path, capsys):
         assert (code, out.startswith("graph call(%x: float32[2]"), err) == (0, True, "")
     code, _, err = run(capsys, "graph", f"{path}:Sized.call", "--signature", "x: float32[2]")
     assert code == 2
-    assert "Sized() can't be made for it: TypeError" in err
+    assert "Sized() can't be created: TypeError" in err
     assert run(capsys, "graph", f"{path}:Cell.cal")[0] == 2
 
 

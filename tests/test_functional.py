@@ -184,7 +184,7 @@ def test_map_fn_to_ragged_rows_of_unknown_form():
             lambda k: ag.ones([k, k]), counts, fn_output_signature=ag.RaggedTensorSpec([None, None], ragged_rank=0)
         )
     )
-    with pytest.raises(ValueError, match="all dimensions but the first are known"):
+    with pytest.raises(ValueError, match="known in all dimensions but the first"):
         function(ag.constant([1, 2]))
 
 

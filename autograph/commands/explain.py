@@ -33,7 +33,7 @@ def _ones(spec: TensorSpec) -> Any:
     """A tensor to run the program on. Raises UsageError if its size is open."""
     if spec.dtype.name == "string" or not spec.shape.is_fully_defined():
         raise UsageError(
-            f"--measure runs the function on ones, and can't make {spec.name}: {spec.dtype.name}{spec.shape}. Give "
-            "numbers of fixed shapes in --signature, or call f.explain(..., measure=True) from Python"
+            f"--measure calls the function with ones, but can't make {spec.name}: {spec.dtype.name}{spec.shape}. "
+            "Use numeric dtypes and fixed shapes in --signature, or call f.explain(..., measure=True) from Python"
         )
     return ones(spec.shape, spec.dtype)

@@ -46,13 +46,13 @@ class File:
         if wanted in known:
             return known[wanted]
         if not known:
-            raise UsageError(f"no function {name!r} in {self.path}: it defines none")
+            raise UsageError(f"no function {name!r} in {self.path}: the file defines no functions")
         members = [other for other in known if other.startswith(f"{wanted}.")]
         if members:
-            raise UsageError(f"no function {name!r} in {self.path}: it is a class that has {_some(members)}")
+            raise UsageError(f"no function {name!r} in {self.path}: it is a class with the methods {_some(members)}")
         same_ending = [other for other in known if other.endswith(f".{wanted}")]
         close = same_ending or difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"it has {_some([*known])}"
+        hint = f"did you mean {' or '.join(close)}?" if close else f"the file defines {_some([*known])}"
         raise UsageError(f"no function {name!r} in {self.path}: {hint}")
 
     def outermost(self) -> list[Definition]:

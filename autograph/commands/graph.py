@@ -93,7 +93,7 @@ def _check(function: Any, name: str, arguments: dict[str, Any]) -> None:
         parameters.bind(**arguments)
     except TypeError as error:
         raise UsageError(
-            f"{name}{parameters} can't be called so: {error}; give its arguments, as in --signature \""
+            f"{name}{parameters} can't be called with this signature: {error}; name its arguments, as in --signature \""
             + ", ".join(f"{key}: float32[None]" for key in [*parameters.parameters][:2])
             + '"'
         ) from None
@@ -134,7 +134,7 @@ def _spec(name: str, text: str) -> TensorSpec:
         if not all(size is None or (type(size) is int and size >= 0) for size in sizes):
             raise ValueError
     except (TypeError, ValueError, SyntaxError):
-        raise UsageError(f"in the signature, {text!r} is no dtype and shape like float32[None, 3]") from None
+        raise UsageError(f"in the signature, {text!r} isn't a dtype and shape, such as float32[None, 3]") from None
     return TensorSpec(sizes, dtype, name)
 
 
@@ -142,7 +142,7 @@ def _literal(text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        raise UsageError(f"in the signature, {text!r} is no Python literal") from None
+        raise UsageError(f"in the signature, {text!r} isn't a Python literal") from None
 
 
 def _split_outside_brackets(text: str) -> list[str]:
@@ -170,7 +170,7 @@ def _run_file(path: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{path} fails when it is run: {type(error).__name__}: {error}") from error
+        raise UsageError(f"running {path} failed: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(str(file.parent))
     return module
@@ -185,7 +185,7 @@ def _look_up(module: Any, name: str, path: str) -> tuple[Any, Any]:
             value = getattr(owner, part)
         except AttributeError:
             read(path).definition(name)  # its message tells what there is
-            raise UsageError(f"no function {name!r} in {path}: it exists only while another one runs") from None
+            raise UsageError(f"no function {name!r} in {path}: it is defined inside another function") from None
     if (
         isinstance(owner, type)
         and (inspect.isfunction(value) or isinstance(value, Function))
@@ -195,7 +195,7 @@ def _look_up(module: Any, name: str, path: str) -> tuple[Any, Any]:
             instance = owner()
         except Exception as error:
             raise UsageError(
-                f"{name} is a method, and {owner.__name__}() can't be made for it: {type(error).__name__}: {error}; "
+                f"{name} is a method, but {owner.__name__}() can't be created: {type(error).__name__}: {error}; "
                 "name a function, or an instance that the file keeps in a variable (cell.call)"
             ) from None
         if not isinstance(value, Function):
@@ -203,5 +203,5 @@ def _look_up(module: Any, name: str, path: str) -> tuple[Any, Any]:
         # A method that is an ag.function doesn't keep its object.
         return types.MethodType(value.python_function, instance), value.input_signature
     if not callable(value):
-        raise UsageError(f"{name!r} in {path} is no function")
+        raise UsageError(f"{name!r} in {path} isn't a function")
     return getattr(value, "python_function", value), getattr(value, "input_signature", None)

@@ -106,11 +106,11 @@ def _run(model: Any, options: Any) -> int:
     for each in options.inputs:
         name, equals, text = each.partition("=")
         if not equals or name not in specs:
-            raise UsageError(f"{each!r}: give NAME=VALUE for each of: {', '.join(specs) or 'no inputs'}")
+            raise UsageError(f"{each!r}: expected NAME=VALUE, where NAME is one of: {', '.join(specs) or 'no inputs'}")
         inputs[name] = _value(name, text, specs[name])
     missing = [name for name in specs if name not in inputs]
     if missing:
-        raise UsageError(f"the input {missing[0]!r} is missing: {missing[0]}={_spec(specs[missing[0]])}")
+        raise UsageError(f"the input {missing[0]!r} is missing: pass {missing[0]}={_spec(specs[missing[0]])}")
     try:
         results = signature(**inputs)
     except (TypeError, ValueError) as error:

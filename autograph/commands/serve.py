@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             asked = None
         if asked is None or not _is_request(asked):
-            self._answer(400, "text/plain", "expected JSON: source, function, signature, stage")
+            self._answer(400, "text/plain", "expected JSON with source, function, signature and stage")
             return
         server = self.server
         server.latest = number = server.latest + 1
@@ -114,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
             origin is None or origin.removeprefix("http://") in self.server.hosts
         ):  # fmt: skip
             return True
-        self._answer(404, "text/plain", "Not here. Open the address that `autograph serve` has printed.")
+        self._answer(404, "text/plain", "Page not found. Open the address that `autograph serve` printed.")
         return False
 
     def _answer(self, status: int, kind: str, text: str) -> None:
@@ -148,9 +148,9 @@ def show(
     """Whether it went well, and what the command prints (or complains of) for a source, the name of a function in it, a
     signature and a stage. is_wanted: asked now and then; the child ends when it says no."""
     if not asked["function"].replace(".", "").isidentifier():
-        return False, f"{asked['function']!r} is no name of a function"
+        return False, f"{asked['function']!r} isn't the name of a function"
     if "\0" in asked["source"] + asked["signature"]:
-        return False, "the text has a NUL character"
+        return False, "the text contains a NUL character"
     with tempfile.TemporaryDirectory(prefix="autograph-serve-") as folder:
         file = Path(folder, "program.py")
         file.write_text(asked["source"], encoding="utf-8", errors="replace")
@@ -186,15 +186,15 @@ def _run_child(arguments: list[str], folder: str, seconds: float, is_wanted: Cal
         finally:
             _end(child)
     if not is_wanted():
-        return False, "autograph serve: ended, since something else is asked for"
+        return False, "autograph serve: stopped, since a newer request replaces this one"
     with output.open("rb") as found:
         text = found.read(_MOST_TEXT).decode("utf-8", "replace")
     if output.stat().st_size > _MOST_TEXT:
-        text += "\n… and so on"
+        text += "\n… (truncated)"
     if status is None or status in (-getattr(signal, "SIGXCPU", 24), -9):
-        return False, f"{text}\nautograph serve: it took more than {seconds:g} seconds, and was ended".strip()
+        return False, f"{text}\nautograph serve: stopped after {seconds:g} seconds".strip()
     if status < 0 and not text:
-        text = f"autograph serve: the process was ended by signal {-status}"
+        text = f"autograph serve: the process was stopped by signal {-status}"
     return status == 0, text.replace(f"{folder}{os.sep}", "").strip()
 
 

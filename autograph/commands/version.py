@@ -71,7 +71,7 @@ def _gpu() -> str:
         return "none (no NVIDIA driver)"
     count, number = ctypes.c_int(), ctypes.c_int()
     if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return "an NVIDIA driver that finds no device"
+        return "none (the NVIDIA driver finds no device)"
     driver.cuDriverGetVersion(ctypes.byref(number))
     names = []
     for index in range(count.value):

@@ -133,7 +133,7 @@ class Ahead:
                 buffer.condition.wait_for(lambda: buffer.waiting or buffer.ended, 1.0)
             if not buffer.waiting and not buffer.ended and thread is not None and not thread.is_alive():
                 raise FailedPreconditionError(
-                    "The thread that makes the elements of this dataset ended with another process: make the iterator "
+                    "This iterator reads ahead in a thread, which a forked process doesn't have: make the iterator "
                     "in the process that uses it"
                 )
         error, element = buffer.waiting.popleft()

@@ -126,7 +126,7 @@ def padding(leaves: list[Any], values: Any) -> list[Any]:
     if len(given) == 1:
         given = given * len(leaves)
     if len(given) != len(leaves):
-        raise ValueError(f"padding_values has {len(given)} values for elements of {len(leaves)} tensors")
+        raise ValueError(f"padding_values must have {len(leaves)} values, one for each tensor, got {len(given)}")
     with init_scope():
         return [
             (b"" if leaf.dtype is dtypes.string else 0)
@@ -163,7 +163,7 @@ def static_int(value: Any, what: str) -> int:
     try:
         return operator.index(value)
     except TypeError as error:
-        raise TypeError(f"{what} needs an integer that is known when the dataset is made, got {value!r}") from error
+        raise TypeError(f"{what} must be an integer that is known when the dataset is made, got {value!r}") from error
 
 
 def known_value(value: Any, what: str) -> Any:
@@ -172,7 +172,7 @@ def known_value(value: Any, what: str) -> Any:
     if isinstance(tensor, SymbolicTensor):
         if _PROBING.get():
             return tensor
-        raise TypeError(f"{what} needs values that are known when the dataset is made, got {tensor!r}")
+        raise TypeError(f"{what} must be known when the dataset is made, got {tensor!r}")
     return tensor.numpy()
 
 

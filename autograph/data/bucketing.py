@@ -30,7 +30,7 @@ def bucketed(
             f"{len(batch_sizes)}` and `len(bucket_boundaries)={len(ends)}`."
         )
     if sorted(ends) != ends:
-        raise ValueError(f"bucket_boundaries must grow, got {ends}")
+        raise ValueError(f"bucket_boundaries must be strictly increasing, got {ends}")
     limits = np.array(ends, np.int64)
     spec = dataset.element_spec
     given = None if shapes is None else flat_shapes(spec, shapes)

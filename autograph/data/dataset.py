@@ -205,7 +205,7 @@ class Dataset:
             return self._interleaved(map_func, cycle, block)
         threads = positive_int(num_parallel_calls, "num_parallel_calls", 1, cycle)
         if threads > cycle and cycle_length is not None:
-            raise InvalidArgumentError(f"num_parallel_calls, {threads}, must not be more than cycle_length, {cycle}")
+            raise InvalidArgumentError(f"num_parallel_calls must be at most cycle_length ({cycle}), got {threads}")
         make, spec = self._maker(map_func)
         plan = ahead.InterleavedInParallel(self._plan, make, spec, cycle, block, threads, deterministic is not False)
         return Dataset(plan)
@@ -455,7 +455,7 @@ class Dataset:
         if not datasets:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
         if not isinstance(choice_dataset, Dataset) or choice_dataset.element_spec != TensorSpec((), dtypes.int64):
-            raise TypeError(f"`choice_dataset` must have int64 scalars for elements, got {choice_dataset!r}")
+            raise TypeError(f"The elements of `choice_dataset` must be int64 scalars, got {choice_dataset!r}")
         plan = mixing.Directed(choice_dataset._plan, [each._plan for each in datasets], stop_on_empty_dataset)
         return Dataset(plan)
 

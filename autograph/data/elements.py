@@ -100,7 +100,7 @@ def call(function: Callable[..., Any], element: Any) -> Any:
 
 
 def fitter(spec: Any) -> Callable[[Any], Any]:
-    """What makes an element of this spec of what a generator gives; it raises TypeError for what doesn't fit."""
+    """Returns the function that converts a generator's values to elements of this spec, or raises TypeError."""
     if isinstance(spec, TensorSpec):
         dtype, shape = spec.dtype, spec._shape
         kind = dtype._np
@@ -110,7 +110,7 @@ def fitter(spec: Any) -> Callable[[Any], Any]:
                 return EagerTensor(value.copy(), dtype)
             tensor = value if isinstance(value, Tensor) else convert_to_tensor(value, dtype)
             if not spec.covers(tensor.dtype, tensor._shape):
-                raise TypeError(f"The generator gave {value!r}, which doesn't fit {spec}.")
+                raise TypeError(f"The generator yielded {value!r}, which doesn't match {spec}.")
             return tensor
 
         return fit
@@ -121,7 +121,7 @@ def fitter(spec: Any) -> Callable[[Any], Any]:
     def fit_parts(value: Any) -> Any:
         parts = value if value.__class__ is tuple else nest.children(value) if nest.is_nested(value) else ()
         if len(parts) != len(fits):
-            raise TypeError(f"The generator gave {value!r}, which doesn't have the structure of {spec}.")
+            raise TypeError(f"The generator yielded {value!r}, whose structure differs from {spec}.")
         made = [fit(part) for fit, part in zip(fits, parts)]
         return tuple(made) if spec.__class__ is tuple else nest.rebuild(spec, made)
 
@@ -130,7 +130,7 @@ def fitter(spec: Any) -> Callable[[Any], Any]:
 
 def _fit_none(value: Any) -> Any:
     if value is not None:
-        raise TypeError(f"The generator gave {value!r} where it gives None by its signature.")
+        raise TypeError(f"The generator yielded {value!r} where its output_signature says None.")
     return NoneTensorSpec()
 
 

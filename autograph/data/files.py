@@ -140,7 +140,9 @@ class FixedLengthRecordDataset(_OfFiles):
             0 if n is None else static_int(n, "FixedLengthRecordDataset") for n in (header_bytes, footer_bytes)
         )
         if size < 1 or header < 0 or footer < 0:
-            raise InvalidArgumentError("`record_bytes` must be greater than zero, the others at least zero")
+            raise InvalidArgumentError(
+                "`record_bytes` must be greater than zero, `header_bytes` and `footer_bytes` at least zero"
+            )
 
         def read(path: str) -> Iterator[Any]:
             with open_compressed(path, kind) as file:
@@ -175,7 +177,7 @@ class CsvDataset(_OfFiles):
         compression = checked_compression(compression_type)
         kinds, defaults = csv.checked_defaults(record_defaults)
         if not kinds:
-            raise ValueError("record_defaults must have a default or dtype for each column")
+            raise ValueError("record_defaults must have a default or a dtype for each column")
         delimiter, blank = csv.checked_delimiter(field_delim), na_value.encode()
         select = csv.checked_selection(select_cols, len(kinds))
         excluded = None if exclude_cols is None else frozenset(int(number) for number in exclude_cols)
@@ -258,7 +260,7 @@ class TFRecordWriter:
         content = record.encode() if isinstance(record, str) else record
         if not isinstance(content, (bytes, bytearray, memoryview)):
             raise TypeError(
-                f"write() takes bytes, got {type(record).__name__}: SerializeToString() of a message gives some"
+                f"write() takes bytes, got {type(record).__name__}; for a message, pass message.SerializeToString()"
             )
         if self._closed:
             raise FailedPreconditionError(f"The writer of {self._path} is closed")
@@ -436,10 +438,10 @@ def _numbers(selected: Any, names: list[str]) -> list[int]:
     found = []
     for each in selected:
         if isinstance(each, str) and each not in names:
-            raise ValueError(f"`select_columns` contains the name {each!r}, which no column has: {names}")
+            raise ValueError(f"`select_columns` contains {each!r}, which isn't a column; the columns are {names}")
         number = names.index(each) if isinstance(each, str) else static_int(each, "select_columns")
         if not 0 <= number < len(names):
-            raise ValueError(f"`select_columns` contains {number}, which is outside of the {len(names)} columns")
+            raise ValueError(f"`select_columns` contains {number}, but columns are numbered from 0 to {len(names) - 1}")
         found.append(number)
     if len(found) != len(set(found)):
         raise ValueError("`select_columns` contains duplicate columns")

@@ -176,7 +176,7 @@ class SparseBatched(Follower):
     def _batch(self, rows: list[Any]) -> SparseTensor:
         arrays = [np.asarray(row._array) for row in rows]
         if any(array.ndim != len(self.row_shape) for array in arrays):
-            raise InvalidArgumentError(f"Elements have other ranks than row_shape, {self.row_shape}")
+            raise InvalidArgumentError(f"Elements must have the rank of row_shape, {self.row_shape}")
         largest = [max(sizes) for sizes in zip(*[array.shape for array in arrays])]
         shape = [have if want is None else want for have, want in zip(largest, self.row_shape)]
         if any(have > room for have, room in zip(largest, shape)):

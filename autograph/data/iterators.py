@@ -166,8 +166,8 @@ class DatasetIterator(StagedIterator, Stream):
     def __next__(self) -> Any:
         if ctx.builder is not None:
             raise OperatorNotAllowedInGraphError(
-                "an iterator over a dataset has no elements while tracing; a `for` statement or next(...) of a "
-                "converted function asks for them when the program runs"
+                "the elements of a dataset aren't known while a function is traced: use a `for` statement or next(...) "
+                "in converted code, which reads them at run time"
             )
         return self._shown(self._eager().next())
 
@@ -176,7 +176,9 @@ class DatasetIterator(StagedIterator, Stream):
 
     def _eager(self) -> _Source:
         if self._source is None:
-            raise FailedPreconditionError("This iterator was made inside a traced function and lives only there.")
+            raise FailedPreconditionError(
+                "This iterator was made inside a traced function and can't be used outside it."
+            )
         return self._source
 
     def __reduce__(self) -> tuple:
@@ -200,7 +202,7 @@ class DatasetIterator(StagedIterator, Stream):
         count = 1 + 3 * len(self._shuffles)
         if np.shape(state) != (count,) or min(int(number) for number in state) < 0:
             raise InvalidArgumentError(
-                f"The state is of an iterator over another dataset: this one has {len(self._shuffles)} shuffles"
+                f"The state was saved from a different dataset: this one has {len(self._shuffles)} shuffles"
             )
 
     def set_state(self, state: Any) -> None:
@@ -257,7 +259,9 @@ class DatasetIterator(StagedIterator, Stream):
         def pull(wanted: Any) -> list[Any]:
             iterator = reference()
             if iterator is None:
-                raise FailedPreconditionError("The iterator that this function was traced with is gone.")
+                raise FailedPreconditionError(
+                    "The iterator that this function was traced with no longer exists: keep a reference to it."
+                )
             return iterator._eager().pull(wanted, types)
 
         return pull

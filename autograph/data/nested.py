@@ -30,7 +30,7 @@ class DatasetSpec:
 
     def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
         if tuple(dataset_shape):
-            raise ValueError(f"Elements of datasets are single datasets: dataset_shape must be (), got {dataset_shape}")
+            raise ValueError(f"dataset_shape must be (), for a single dataset, got {dataset_shape}")
         self.element_spec = element_spec
         self.dtype = dtypes.string
         self._shape = ()
@@ -103,7 +103,7 @@ class Hole(Plan):
 
     def elements(self) -> Iterator[Any]:
         raise FailedPreconditionError(
-            "This dataset is an element of another one, in a traced function: it has elements only when that runs"
+            "This dataset is an element of another one in a traced function: its elements exist only at run time"
         )
 
 
@@ -163,8 +163,8 @@ def component(plan: Plan) -> Any:
         return plan.handle
     if holes(plan):
         raise FailedPreconditionError(
-            "A dataset made of an element of another one can't be handed on in a traced function: loop over it there, "
-            "or make it in `flat_map`"
+            "A traced function can't return or pass on a dataset made from an element of another dataset: loop over it "
+            "in the function, or make it in `flat_map`"
         )
     array = np.empty((), object)
     array[()] = plan

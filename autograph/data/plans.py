@@ -190,7 +190,7 @@ class Slices(Plan):
             raise ValueError("from_tensor_slices needs at least one tensor")
         lengths = {count for leaf in self.leaves if isinstance(count := number_of_rows(leaf), int)}
         if len(lengths) > 1:
-            raise ValueError(f"Tensors of {sorted(lengths)} rows can't be sliced together.")
+            raise ValueError(f"from_tensor_slices needs tensors with equal numbers of rows, got {sorted(lengths)}.")
         self.length = lengths.pop() if lengths else None
 
     def cardinality(self) -> Any:

@@ -30,12 +30,12 @@ def sampled(kind: Any, datasets: list, weights: Any, seed: Any, stop: bool, rera
             shares = np.asarray(convert_to_tensor(weights))
             if shares.shape != (len(datasets),):
                 raise ValueError(
-                    f"`weights` should have one number for each dataset: {len(datasets)}, got shape {shares.shape}"
+                    f"`weights` should have one number for each of {len(datasets)} datasets, got shape {shares.shape}"
                 )
             if shares.dtype not in (np.float32, np.float64):
                 raise TypeError(f"`weights` should be of type `float32` or `float64`, got {shares.dtype}")
             if (shares < 0).any() or not (shares > 0).any():
-                raise ValueError(f"`weights` must not be negative, and one must be positive, got {shares}")
+                raise ValueError(f"`weights` must not be negative, and at least one must be positive, got {shares}")
             kept = np.flatnonzero(shares)
             datasets, shares = [datasets[number] for number in kept], shares[kept]
         if len(datasets) == 1:

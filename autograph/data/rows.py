@@ -57,7 +57,7 @@ def batched_spec_of_leaf(spec: Any, size: int | None) -> Any:
         return spec
     if hasattr(spec, "element_spec"):
         raise TypeError(
-            "Datasets don't go into batches: `flat_map(lambda window: window.batch(size))` batches each one"
+            "Datasets can't be batched: `flat_map(lambda window: window.batch(size))` batches the elements of each"
         )
     shape = None if spec._shape is None else (size, *spec._shape)
     if isinstance(spec, RaggedTensorSpec):
@@ -78,7 +78,7 @@ def joined_spec_of_leaves(one: Any, other: Any) -> Any:
     if isinstance(one, NoneTensorSpec) and isinstance(other, NoneTensorSpec):
         return one
     if type(one) is not type(other) or one.dtype is not other.dtype:
-        raise TypeError(f"Elements of {one} and {other} don't go into one dataset.")
+        raise TypeError(f"One dataset can't hold elements of both {one} and {other}.")
     shape = widen(one._shape, other._shape)
     if isinstance(one, RaggedTensorSpec):
         return RaggedTensorSpec(shape, one.dtype, one.ragged_rank)

@@ -45,7 +45,7 @@ def spec_to_json(spec: Any) -> Any:
         return {type(spec).__name__: [spec_to_json(part) for part in spec]}
     if type(spec) is dict and all(isinstance(key, str) for key in spec):
         return {"dict": {key: spec_to_json(part) for key, part in spec.items()}}
-    raise TypeError(f"Elements of {spec!r} can't be saved: use tuples, or dictionaries with strings for keys")
+    raise TypeError(f"Elements of {spec!r} can't be saved: use tuples, lists, or dictionaries with string keys")
 
 
 def spec_from_json(said: Any) -> Any:
@@ -105,10 +105,10 @@ def read_spec(path: str, compression: str) -> Any:
     try:
         said = json.loads(head)
         if said["format"] != _FORMAT or said["version"] > _VERSION:
-            raise ValueError(f"it is {said['format']} of version {said['version']}")
+            raise ValueError(f"its format is {said['format']}, version {said['version']}")
         return spec_from_json(said["element"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataLossError(f"{path} holds no saved dataset: {error}") from None
+        raise DataLossError(f"{path} isn't a saved dataset: {error}") from None
 
 
 class Stored(OfFile):
@@ -150,7 +150,7 @@ class KeptInFile(Follower):
             found = read_spec(self.path, self.compression)
             if found != self.spec:
                 raise InvalidArgumentError(
-                    f"{self.path} keeps elements of another dataset, {found} and not {self.spec}: delete it, or use "
+                    f"{self.path} holds elements of another dataset: {found}, expected {self.spec}. Delete it, or use "
                     "another name"
                 )
             return Stored(self.path, self.spec, self.compression).elements()
@@ -182,5 +182,5 @@ def load(path: str, element_spec: Any, compression: str) -> Stored:
         raise NotFoundError(f"There is no saved dataset in {path}")
     found = read_spec(file, compression)
     if element_spec is not None and found != element_spec:
-        raise InvalidArgumentError(f"The elements saved in {path} are {found}, not {element_spec}")
+        raise InvalidArgumentError(f"The elements saved in {path} are {found}, but element_spec is {element_spec}")
     return Stored(file, found, compression)

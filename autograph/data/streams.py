@@ -243,7 +243,7 @@ class PaddedBatched(Follower):
         if any(array.ndim != len(wanted) for array in arrays) or any(a > b for a, b in zip(largest, shape)):
             raise DataLossError(
                 f"Attempted to pad to a smaller size than the input element: the elements have sizes up to {largest}, "
-                f"and the batch's are {list(wanted)}"
+                f"but padded_shapes asks for {list(wanted)}"
             )
         whole = np.full((len(arrays), *shape), self.values[number], dtype._np)
         for row, array in enumerate(arrays):

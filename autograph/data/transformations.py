@@ -35,7 +35,9 @@ def bucket_by_sequence_length(
 
 def _a_dataset(value: Any) -> Dataset:
     if not isinstance(value, Dataset):
-        raise TypeError(f"expected a dataset, got {type(value).__name__}; ag.data.Dataset.from_tensor_slices makes one")
+        raise TypeError(
+            f"expected a dataset, got {type(value).__name__}; ag.data.Dataset.from_tensor_slices creates one"
+        )
     return value
 
 

@@ -149,7 +149,7 @@ def check_axis_to_gather(tensor: Tensor, axis: int) -> None:
     """Raises ValueError for a scalar, and for an axis that a tensor hasn't got."""
     rank = None if tensor._shape is None else len(tensor._shape)
     if rank == 0:
-        raise ValueError("all_gather needs tensors with at least one dimension: ag.expand_dims(x, 0) has one")
+        raise ValueError("all_gather needs tensors with at least one dimension: ag.expand_dims(x, 0) adds one")
     if rank is not None and not -rank <= axis < rank:
         raise ValueError(f"axis {axis} is out of range for a tensor of rank {rank}")
 
@@ -164,7 +164,7 @@ def gathered(group: Any, value: Any, axis: int) -> Any:
     found: list[Tensor] = []
     for tensor in tensors:
         if axis < 0 and tensor._shape is None:
-            raise ValueError("all_gather along a negative axis needs tensors whose rank is known")
+            raise ValueError("all_gather along a negative axis needs tensors of known rank")
         counted = axis if axis >= 0 else axis + len(tensor._shape or ())
         found += collective.all_gather(group, [tensor], counted, place_of_user())
     return nest.pack_sequence_as(value, found)

@@ -112,7 +112,8 @@ def combined(how: Sum | Gather, value: Any) -> Any:
 
     def all_of_them(*each: Sequence[Any]) -> list[list[Any]]:
         if len({len(one) for one in each}) > 1:
-            raise InvalidArgumentError(f"The replicas have {[len(one) for one in each]} tensors for {how}")
+            counts = [len(one) for one in each]
+            raise InvalidArgumentError(f"All replicas must pass equally many tensors to {how}, got {counts}")
         results = [None if of_one[0] is None else how.combine(of_one) for of_one in zip(*each)]
         return [results] * len(each)
 
@@ -240,7 +241,8 @@ class DeviceCopies(Variable, DistributedValues, Aggregated):
 
     def __reduce__(self) -> Any:
         raise UnimplementedError(
-            f"the variable {self.name} belongs to a strategy and can't be pickled: pickle ag.Variable(v.numpy())"
+            f"the variable {self.name} belongs to a strategy and can't be pickled: pickle ag.Variable(v.numpy()) "
+            "instead"
         )
 
 

@@ -72,8 +72,8 @@ def rows_of_share(batch: Any, rank: int, size: int) -> Any:
     for leaf in leaves:
         if not composites.is_composite(leaf) and leaf._shape == ():
             raise ValueError(
-                "experimental_distribute_dataset divides batches among replicas, but elements of this dataset hold "
-                "scalars: call dataset.batch(global_batch_size) before"
+                "experimental_distribute_dataset divides batches among replicas, but the elements of this dataset "
+                "contain scalars: call dataset.batch(global_batch_size) first"
             )
     start, stop = share(number_of_rows(leaves[0]), rank, size)
     return composites.map_structure(lambda leaf: rows_between(leaf, start, stop), batch)
@@ -90,7 +90,7 @@ def part_of_batches(dataset: Any, group: Any, options: Any = None) -> Any:
     policy = dataset.options().experimental_distribute.auto_shard_policy
     if policy == AutoShardPolicy.FILE:
         raise ValueError(
-            "AutoShardPolicy.FILE isn't there: divide the files by dataset.shard(context.num_input_pipelines, "
+            "AutoShardPolicy.FILE isn't supported: divide the files with dataset.shard(context.num_input_pipelines, "
             "context.input_pipeline_id) in distribute_datasets_from_function"
         )
     if group is None or group.size == 1 or policy == AutoShardPolicy.OFF:

@@ -23,11 +23,13 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
     """
     losses = convert_to_tensor(per_example_loss)
     if losses._shape == ():
-        raise ValueError("per_example_loss needs a loss for each row: reduce over the other dimensions only")
+        raise ValueError(
+            "per_example_loss must contain a loss for each example, got a scalar: don't reduce over the first dimension"
+        )
     if in_cross_replica_context():
         raise RuntimeError(
             "You are calling `compute_average_loss` in cross replica context, while it was expected to be called in "
-            "replica context: call it in what strategy.run runs"
+            "replica context: call it in the function that strategy.run runs"
         )
     if sample_weight is not None:
         losses = losses * cast(convert_to_tensor(sample_weight), losses.dtype)
@@ -44,7 +46,7 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     if in_cross_replica_context():
         raise RuntimeError(
             "You are calling `scale_regularization_loss` in cross replica context, while it was expected to be called "
-            "in replica context: call it in what strategy.run runs"
+            "in replica context: call it in the function that strategy.run runs"
         )
     total = reduce_sum(convert_to_tensor(regularization_loss))
     return total / cast(convert_to_tensor(get_strategy().num_replicas_in_sync), total.dtype)

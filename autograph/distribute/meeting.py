@@ -127,10 +127,10 @@ class Meeting:
         """Raises RuntimeError if replicas can't meet: in a graph that only one of them traces."""
         if ctx.builder is not self._builder:
             raise RuntimeError(
-                f"{request}: replicas of one process can't meet inside a loop or conditional on tensors, or inside an "
-                "`ag.function` of their own, since each traces its own. Take the loop or the function outside of "
-                "`strategy.run`, or loop over a Python range; replicas in processes of their own "
-                "(MultiWorkerMirroredStrategy) can meet anywhere"
+                f"{request}: replicas of one process can't synchronize inside a loop or conditional on tensors, or "
+                "inside an `ag.function` that they call, since each replica traces it separately. Move the loop or the "
+                "function outside of `strategy.run`, or loop over a Python range. Replicas in separate processes "
+                "(MultiWorkerMirroredStrategy) can synchronize anywhere"
             )
 
     def has_tapes_of_its_own(self) -> bool:
@@ -168,9 +168,9 @@ class Meeting:
         if len(asked) == 1:
             return [request for request in requests if request is not None]
         raise RuntimeError(
-            "The replicas have come to different things:\n"
-            + "".join(f"  replica {i}: {request or 'its end'}\n" for i, request in enumerate(requests))
-            + "All replicas must meet in the same order: a condition around it must not depend on the replica."
+            "The replicas have reached different operations:\n"
+            + "".join(f"  replica {i}: {request or 'the end of the function'}\n" for i, request in enumerate(requests))
+            + "All replicas must run them in the same order: a condition around one must not depend on the replica."
         )
 
 

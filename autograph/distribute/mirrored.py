@@ -110,14 +110,14 @@ class MirroredStrategy(Strategy):
         if not names:
             raise ValueError("MirroredStrategy needs at least one device")
         if len(set(names)) < len(names):
-            raise ValueError(f"MirroredStrategy has a replica on each device, but some are named twice: {names}")
+            raise ValueError(f"MirroredStrategy needs different devices, one for each replica, got {names}")
         known = [each.name for each in list_logical_devices()]
         for name in names:
             # Of one device the name doesn't matter: soft placement takes the CPU for one that isn't there.
             if name not in known and len(names) > 1:
                 raise InvalidArgumentError(
-                    f"There is no device {name}; there are {known}. ag.config.set_logical_device_configuration divides "
-                    "the CPU into several, before anything else is done"
+                    f"There is no device {name}; the devices are {known}. To divide the CPU into several, call "
+                    "ag.config.set_logical_device_configuration at the start of the program"
                 )
         self._devices = names
         self.extended = _Extended(self, names)
@@ -145,7 +145,7 @@ class MirroredStrategy(Strategy):
             return super().run(fn, args, kwargs)
         if current.replica is not None:
             raise RuntimeError(
-                "strategy.run was called in a replica, which strategy.run has started: call the function itself"
+                "strategy.run can't be called in a function that strategy.run already runs: call the function itself"
             )
         if isinstance(fn, Function):
             if ctx.builder is None and not functions_run_eagerly():
@@ -250,7 +250,7 @@ class MirroredStrategy(Strategy):
         return nest.pack_sequence_as(of_replica(value, 0), joined)
 
     def __reduce__(self) -> Any:
-        raise TypeError("a strategy belongs to its process and can't be pickled: make it in each")
+        raise TypeError("a strategy can't be pickled: make one in each process")
 
 
 def _full_name(name: str) -> str:

@@ -93,4 +93,4 @@ class MultiWorkerMirroredStrategy(Strategy):
             STREAMS.agree(int(seed))
 
     def __reduce__(self) -> Any:
-        raise TypeError("a strategy belongs to its processes and can't be pickled: make it in each")
+        raise TypeError("a strategy can't be pickled: make one in each process")

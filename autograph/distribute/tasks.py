@@ -29,7 +29,7 @@ def task(func: Callable[..., Any]) -> Callable[..., Any]:
     if ``func`` can't be called.
     """
     if not callable(func):
-        raise TypeError(f"task needs a function, got {func!r}")
+        raise TypeError(f"task takes a function, got {func!r}")
 
     def run(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = nest.map_structure(_taken, (args, kwargs))
@@ -59,7 +59,7 @@ def map_blocks(func: Callable[..., Any], *arrays: Any) -> Any:
             "python -m pip install 'dask[array,distributed]'"
         ) from None
     if not arrays or not all(isinstance(array, da.Array) for array in arrays):
-        raise TypeError("map_blocks takes Dask arrays: dask.array.from_array(x, chunks=...) makes one of an array")
+        raise TypeError("map_blocks takes Dask arrays: convert arrays with dask.array.from_array(x, chunks=...)")
     if len({array.numblocks for array in arrays}) > 1:
         raise ValueError(f"arrays must have the same numbers of blocks, got {[array.numblocks for array in arrays]}")
     traced = func if isinstance(func, Function) else function(func)
@@ -79,11 +79,11 @@ def _inferred(traced: Any, arrays: Any) -> tuple[tuple[tuple[Any, ...], ...], np
             specs = [TensorSpec(shape, as_dtype(array.dtype)) for shape, array in zip(shapes, arrays)]
             known[shapes] = traced.get_concrete_function(*specs).structured_outputs
             if not isinstance(known[shapes], TensorSpec):
-                raise ValueError(f"the function must give one tensor for a block, got {known[shapes]}")
+                raise ValueError(f"the function must return one tensor for each block, got {known[shapes]}")
             if known[shapes].shape.rank != len(counts):
                 raise ValueError(
-                    f"the function makes a tensor of shape {known[shapes].shape} of blocks with {len(counts)} "
-                    "dimensions, and must keep their number: reductions do with keepdims=True"
+                    f"the function must return tensors with {len(counts)} dimensions, as its blocks have, got shape "
+                    f"{known[shapes].shape}: reduce with keepdims=True"
                 )
         return known[shapes]
 
@@ -97,8 +97,8 @@ def _inferred(traced: Any, arrays: Any) -> tuple[tuple[tuple[Any, ...], ...], np
             size = result(corner).shape[axis]
             if size is not None and size != chunks[axis][i]:
                 raise ValueError(
-                    f"the length of the function's results in dimension {axis} depends on that of blocks in others, so "
-                    "that they don't make up one array"
+                    f"the results can't be joined to one array: their size in dimension {axis} depends on the sizes of "
+                    "the blocks in other dimensions"
                 )
     return tuple(chunks), result((0,) * len(counts)).dtype.as_numpy_dtype
 

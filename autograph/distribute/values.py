@@ -70,7 +70,9 @@ def together(results: Sequence[Any]) -> Any:
         return PerReplica(results)
     for index, each in enumerate(results):
         if type(each) is not type(first) or len(each) != len(first) or _keys(each) != _keys(first):
-            raise ValueError(f"The replicas gave different structures: replica 0 {first!r}, replica {index} {each!r}")
+            raise ValueError(
+                f"The replicas returned different structures: replica 0 {first!r}, replica {index} {each!r}"
+            )
     return nest.rebuild(first, [together(parts) for parts in zip(*map(nest.children, results))])
 
 

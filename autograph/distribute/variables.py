@@ -105,8 +105,8 @@ class ProcessCopy(Variable, Aggregated):
 
     def __reduce__(self) -> Any:
         raise UnimplementedError(
-            f"the variable {self.name} belongs to a strategy, whose other processes a pickle doesn't reach: pickle "
-            "ag.Variable(v.numpy())"
+            f"the variable {self.name} belongs to a strategy and can't be pickled: pickle ag.Variable(v.numpy()) "
+            "instead"
         )
 
 
@@ -160,7 +160,7 @@ class MirroredPolicy(_Policy):
         if self._is_aggregating():
             raise UnimplementedError(
                 f"replicas can't assign parts of {self.name}, whose aggregation is {self.aggregation.name}: reduce the "
-                "new value by get_replica_context().all_reduce, and assign it with strategy.extended.update"
+                "new value with get_replica_context().all_reduce, and assign it with strategy.extended.update"
             )
         return super()._replace(function)
 
@@ -180,8 +180,8 @@ class SyncOnReadPolicy(_Policy):
             return super().read_value()
         if self.aggregation is VariableAggregation.NONE:
             raise ValueError(
-                f"{self.name} has a value in each replica, and its aggregation is NONE: read it in strategy.run, or "
-                "give it another aggregation"
+                f"{self.name} has a value in each replica, and its aggregation NONE doesn't combine them: read it in "
+                "strategy.run, or make it with another aggregation"
             )
         return self._all_together()
 
@@ -227,7 +227,7 @@ class SyncOnReadPolicy(_Policy):
         if not self._is_own() and self.aggregation is VariableAggregation.SUM:
             raise ValueError(
                 f"SyncOnReadVariable does not support `{what}` in cross-replica context when aggregation is set to "
-                "`VariableAggregation.SUM`: add in strategy.run"
+                "`VariableAggregation.SUM`: call it in strategy.run"
             )
 
 

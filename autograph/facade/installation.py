@@ -33,8 +33,8 @@ def install() -> None:
         if found is not None:
             raise FacadeError(
                 f"tensorflow is already imported in this process, from {getattr(found, '__file__', None)}: modules "
-                "that have it would not work with ours. Call autograph.compat.install() before anything imports "
-                "tensorflow, or start the program with `autograph run SCRIPT.py`."
+                "that imported it would not work with autograph. Call autograph.compat.install() before anything "
+                "imports tensorflow, or start the program with `autograph run SCRIPT.py`."
             )
         tensorflow = importlib.import_module("autograph.facade.tensorflow")
         tensorflow.identity.assume()

@@ -52,6 +52,6 @@ def _check() -> None:
     wanted = os.environ.get(_BACKEND, "tensorflow")
     if wanted != "tensorflow":
         raise FacadeError(
-            f"{_BACKEND} is {wanted!r}, but Keras runs on autograph by its TensorFlow back end: unset it, or set it to "
-            "'tensorflow'."
+            f"{_BACKEND} is {wanted!r}, but Keras runs on autograph through its TensorFlow back end: unset it, or set "
+            "it to 'tensorflow'."
         )

@@ -134,17 +134,17 @@ def _read(onnx: Any, path: Path) -> Any:
     try:
         model = onnx.ModelProto.FromString(content)
     except (DecodeError, RecursionError) as error:
-        raise DataLossError(f"{path} is no ONNX model: {error}") from None
+        raise DataLossError(f"{path} isn't an ONNX model: {error}") from None
     _load_weights(onnx, model, path)
     try:
         onnx.checker.check_model(model if model.ByteSize() < 2**31 - 1 else str(path))
     except (onnx.checker.ValidationError, UnicodeDecodeError) as error:
-        raise DataLossError(f"{path} is no valid ONNX model: {str(error).strip()}") from None
+        raise DataLossError(f"{path} isn't a valid ONNX model: {str(error).strip()}") from None
     return model
 
 
 def _load_weights(onnx: Any, model: Any, path: Path) -> None:
-    """Takes in the weights that stand in files of their own. They must lie in the model's folder."""
+    """Loads the weights that are stored in separate files, which must be in the model's folder."""
     helper = onnx.external_data_helper
     folder = path.resolve().parent
     for tensor in helper._get_all_tensors(model):
@@ -154,17 +154,17 @@ def _load_weights(onnx: Any, model: Any, path: Path) -> None:
         location = entries.get("location", "")
         file = (folder / location).resolve()
         if not location or not file.is_relative_to(folder) or not file.is_file():
-            raise DataLossError(f"{path} names weights in {location!r}, which is no file in its folder")
+            raise DataLossError(f"{path} refers to weights in {location!r}, which isn't a file in its folder")
         size = file.stat().st_size
         try:
             offset = int(entries.get("offset", "0"))
             length = int(entries.get("length", str(size - offset)))
         except ValueError:
             raise DataLossError(
-                f"{path} says wrongly where the weights {tensor.name!r} stand in {location!r}"
+                f"{path} has an invalid offset or length for the weights {tensor.name!r} in {location!r}"
             ) from None
         if offset < 0 or length < 0 or offset + length > size:
-            raise DataLossError(f"{path} names weights {tensor.name!r} beyond the end of {location!r}")
+            raise DataLossError(f"{path} places the weights {tensor.name!r} beyond the end of {location!r}")
         with open(file, "rb") as data:
             data.seek(offset)
             tensor.raw_data = data.read(length)

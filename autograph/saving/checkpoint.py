@@ -185,7 +185,7 @@ def check_eager(name: str) -> None:
     """Raises RuntimeError while a function is traced."""
     if ctx.builder is not None:
         raise RuntimeError(
-            f"{name} reads and writes files, which a traced function can't: call it outside, or by py_function"
+            f"{name} reads and writes files, which a traced function can't: call it outside, or through py_function"
         )
 
 
@@ -354,6 +354,6 @@ def _check_watched(value: Any) -> None:
         pairs = ((value[key], value._source.get(key)) for key in value)
     if len(value) != len(value._source) or any(one is not other for one, other in pairs):
         raise ValueError(
-            f"Unable to save the object {value!r}: it stands for {value._source!r}, which was changed without it after "
-            "it had become an attribute of a checkpoint that waits for its elements. Change the checkpoint's attribute."
+            f"Unable to save the object {value!r}: it wraps {value._source!r}, which was changed directly while the "
+            "checkpoint still had elements to restore. Change the checkpoint's attribute instead."
         )

@@ -146,7 +146,7 @@ class SavedCheckpoint:
         self._shards: list[str] = []
         self._open: dict[int, tensors.ArrayFile] = {}
         if not self._understand(document):
-            raise DataLossError(f"{index_of(self.prefix)} is damaged: it isn't what its version says")
+            raise DataLossError(f"{index_of(self.prefix)} is damaged: its contents don't match its format version")
         self._name()
 
     def _understand(self, document: dict[str, Any]) -> bool:
@@ -224,7 +224,7 @@ def _renamed(name: str, begin: str) -> str:
 def _not_found(prefix: Path) -> str:
     text = f"Failed to find any matching files for {prefix}"
     if prefix.is_dir():
-        return f"{text}: it is a folder; ag.train.latest_checkpoint(folder) is the path of the latest checkpoint in it."
+        return f"{text}: it is a folder; ag.train.latest_checkpoint(folder) returns the path of its latest checkpoint."
     return (
         f"{text}\nPlease double-check that the path is correct. You may be missing the checkpoint suffix (e.g. the "
         "'-1' in 'path/to/ckpt-1')."

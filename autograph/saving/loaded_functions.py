@@ -107,8 +107,8 @@ class SignatureFunction:
             kwargs = {names[0]: args[0]}
         elif args or kwargs.keys() != set(names):
             raise TypeError(
-                f"The signature {self.name!r} takes its tensors by name: {', '.join(names) or 'none'}; it was given "
-                f"{len(args)} by position, and {', '.join(kwargs) or 'none'}"
+                f"The signature {self.name!r} takes keyword arguments only: {', '.join(names) or 'none'}; got "
+                f"{len(args)} by position and, by name, {', '.join(kwargs) or 'none'}"
             )
         return self._concrete(**kwargs)
 

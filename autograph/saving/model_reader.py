@@ -54,7 +54,7 @@ class LoadedModule(Module):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         function = vars(self).get("__call__")
         if function is None:
-            raise TypeError(f"{self!r} can't be called: the object that was saved has no function __call__")
+            raise TypeError(f"{self!r} can't be called: the saved object has no function __call__")
         return function(*args, **kwargs)
 
 
@@ -119,7 +119,7 @@ class _Loader:
         self._folder, self._document = folder, document
         data = field(document, "data", str)
         if not DATA.fullmatch(data):
-            raise Damaged(f"{data!r} is no name of a data file")
+            raise Damaged(f"{data!r} isn't the name of a data file")
         self._said_arrays = field(document, "arrays", dict)
         if not all(map(tensors.is_description, self._said_arrays.values())):
             raise Damaged("the description of an array is damaged")
@@ -153,7 +153,7 @@ class _Loader:
         path = self._folder / name
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self._folder)):
             raise DataLossError(
-                f"{path} is a link out of the saved model: copy the model with files in place of its links"
+                f"{path} is a link out of the saved model: replace links by files when copying the model"
             )
         return path
 
@@ -180,7 +180,7 @@ class _Loader:
         array, dtype = self._array(f"variables/{number}")
         type_ = type_from_json([field(said, "dtype", str), said.get("shape")])
         if dtype is not type_.dtype:  # type: ignore[union-attr]
-            raise Damaged("a variable's value is of another dtype")
+            raise Damaged("a variable's value has the wrong dtype")
         name, trainable = field(said, "name", str), field(said, "trainable", bool)
         variable = Variable(convert_to_tensor(array, dtype), trainable, shape=type_.shape)  # type: ignore[union-attr]
         variable._name = name
@@ -190,7 +190,7 @@ class _Loader:
         if isinstance(said, dict) and "asset" in said:
             name = checked(said["asset"], str)
             if not _ASSET.fullmatch(name) or name.endswith(("/.", "/..")):
-                raise Damaged(f"{name!r} is no name of an asset")
+                raise Damaged(f"{name!r} isn't the name of an asset")
             path = self._inside(name)
             if not path.is_file():
                 raise DataLossError(f"The saved model in {self._folder} is incomplete: there is no file {name}")
@@ -208,7 +208,7 @@ class _Loader:
     def _graph(self, number: Any) -> Graph:
         graph = at(self._graphs, number)
         if graph is None or number in self._used_graphs:
-            raise Damaged("a graph is part of another, or two traces have one")
+            raise Damaged("a graph is nested in another, or shared by two traces")
         self._used_graphs.add(number)
         return graph
 
@@ -223,7 +223,7 @@ class _Loader:
         given = [leaf for leaf in nest.flatten(arguments) if isinstance(leaf, TensorSpec)]
         # What a ragged tensor's specs say of its parts is less than the trace knows.
         if len(given) != len(specs) or not all(fits(one.type, other.type) for one, other in zip(given, specs)):
-            raise Damaged("a trace has other specs than arguments")
+            raise Damaged("the specs of a trace don't match its arguments")
         captures = list(map(self._captured, field(said, "captures", list)))
         variables = [at(self._variables, number) for number in field(said, "variables", list)]
         written = field(said, "written", list)
@@ -294,14 +294,14 @@ class _Loader:
             elif kind in ("tuple", "named tuple"):
                 tuples.append(number)
             elif kind not in ("object", "list", "dict", "variable"):
-                raise Damaged(f"there are no objects of the kind {kind!r}")
+                raise Damaged(f"the kind of object {kind!r} is unknown")
         # Tuples after what they hold, the innermost first; a circle of tuples can't be.
         while tuples:
             ready = [
                 n for n in tuples if not any(other in tuples for _, other in self._children(self._said_objects[n]))
             ]
             if not ready:
-                raise Damaged("tuples hold each other")
+                raise Damaged("tuples contain each other")
             for number in ready:
                 self._things[number] = self._tuple(self._said_objects[number])
             tuples = [number for number in tuples if number not in ready]
@@ -315,7 +315,7 @@ class _Loader:
             if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) not in (str, int):
                 raise Damaged("an object's parts are damaged")
             if not is_index(pair[1], len(self._said_objects)):
-                raise Damaged("an object's part isn't there")
+                raise Damaged("an object's part is missing")
             found.append((pair[0], pair[1]))
         return found
 
@@ -342,7 +342,7 @@ class _Loader:
 
 def _place(name: Any) -> int:
     if not is_index(name, 1 << 20):
-        raise Damaged("a list has no such place")
+        raise Damaged("a list index is damaged")
     return name
 
 
@@ -366,9 +366,9 @@ def _check_ends(
         if outputs and isinstance(outputs[-1].type, TokenType):
             outputs.pop()
     if len(inputs) != len(takes) or not all(fits(value.type, type_) for value, type_ in zip(inputs, takes)):
-        raise Damaged(f"the graph {graph.name} takes other values than its trace gives it")
+        raise Damaged(f"the graph {graph.name} takes inputs that don't match its trace")
     if len(outputs) != results + len(written) or not all(value.is_tensor for value in outputs):
-        raise Damaged(f"the graph {graph.name} gives other values than its trace says")
+        raise Damaged(f"the graph {graph.name} returns outputs that don't match its trace")
     for index, value in zip(written, outputs[results:]):
         if not fits(variables[index]._state_type(), value.type):
             raise Damaged(f"the graph {graph.name} assigns a value that its variable can't hold")

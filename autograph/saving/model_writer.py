@@ -69,8 +69,7 @@ def save(obj: Any, export_dir: str | os.PathLike[str], signatures: Any = None, o
         raise RuntimeError("saved_model.save writes files, which a traced function can't: call it outside")
     if not can_be_saved(obj):
         raise TypeError(
-            "saved_model.save takes an object that holds functions and variables, such as an ag.Module, but it was "
-            f"given {obj!r}"
+            f"saved_model.save takes an object that holds functions and variables, such as an ag.Module, got {obj!r}"
         )
     _Saver(obj, _signatures(obj, signatures)).write(Path(os.fspath(export_dir)).absolute())
 
@@ -114,7 +113,7 @@ def _signature(name: str, function: Any) -> Function:
     if isinstance(function, Function):
         if function.input_signature is None and function._arguments.plain_count != 0:
             raise ValueError(
-                f"The signature {name!r} is the function {function._name!r}, which has no input signature: give "
+                f"The signature {name!r} is the function {function._name!r}, which has no input signature: pass "
                 f"{function._name}.get_concrete_function(...), or decorate it with ag.function(input_signature=...)"
             )
         function = function.get_concrete_function()
@@ -123,7 +122,7 @@ def _signature(name: str, function: Any) -> Function:
     concrete = function
     names = _input_names(concrete)
     if len(set(names)) < len(names):
-        raise ValueError(f"The signature {name!r} has several arguments of one name: {', '.join(names)}")
+        raise ValueError(f"The signature {name!r} has several arguments with the same name: {', '.join(names)}")
     _named_outputs(name, concrete.structured_outputs)
 
     def signature(**inputs: Any) -> dict[str, Any]:
@@ -254,8 +253,8 @@ class _Saver:
                 traces.append(self._trace(concrete))
             except _NotCallable as reason:
                 warn(
-                    f"A trace of '{function._name}' isn't saved, since no program could call it: {reason}. "
-                    "(Its arguments hold objects that loading can't make.)"
+                    f"A trace of '{function._name}' isn't saved, since no program that loads it could call it: "
+                    f"{reason}. Only arguments that loading can recreate are supported."
                 )
         signature = function.input_signature
         self._functions.append(
@@ -276,10 +275,10 @@ class _Saver:
         if number is not None:
             return number
         if parts["symbolic_captures"]:
-            raise _NotCallable("it uses tensors of a trace around it")
+            raise _NotCallable("it uses tensors of an enclosing trace")
         foreign = has_foreign_parts(parts["arguments"])
         if foreign is not None:
-            raise _NotCallable(f"an argument is a {foreign}")
+            raise _NotCallable(f"an argument is of the class {foreign}")
         try:
             arguments = self._encoder.to_json(parts["arguments"])
             specs = self._encoder.all(parts["specs"])
@@ -334,7 +333,7 @@ class _Saver:
         kind = next((name for base, name in _CONTAINERS.items() if isinstance(thing, base)), "object")
         for name, _ in held:
             if type(name) not in (str, int):
-                raise InvalidArgumentError(f"{thing!r} can't be saved: it has a key that is no string or int, {name!r}")
+                raise InvalidArgumentError(f"{thing!r} can't be saved: its keys must be strings or ints, got {name!r}")
         return {"kind": kind, "class": type(thing).__name__, "children": [[name, other] for name, other in held]}
 
     def write(self, folder: Path) -> None:

@@ -205,7 +205,7 @@ def check(thing: Any, values: Values, path: str) -> None:
     expected, saved = _kind(thing), next((known for known in _CALLED if known == set(values)), None)
     if saved != expected:
         was = "something else" if saved is None else _CALLED[saved]
-        raise InvalidArgumentError(f"{path} is {_CALLED[expected]}, and was {was} when it was saved")
+        raise InvalidArgumentError(f"{path} is {_CALLED[expected]}, but the saved object is {was}")
     if isinstance(thing, MutableHashTable):
         _check_table(thing, values, path)
         return
@@ -215,7 +215,7 @@ def check(thing: Any, values: Values, path: str) -> None:
         return
     if dtype is not thing.dtype:
         raise InvalidArgumentError(
-            f"{path}: the variable {thing.name!r} is {thing.dtype.name}, and the saved value is {dtype.name}"
+            f"{path}: the variable {thing.name!r} is {thing.dtype.name}, but the saved value is {dtype.name}"
         )
     try:
         merge(thing._shape, array.shape)
@@ -230,12 +230,12 @@ def _check_table(table: MutableHashTable, values: Values, path: str) -> None:
     (keys, key_dtype), (rows, value_dtype) = values[TABLE_KEYS], values[TABLE_VALUES]
     if (key_dtype, value_dtype) != (table.key_dtype, table.value_dtype):
         raise InvalidArgumentError(
-            f"{path}: the table {table.name!r} is from {table.key_dtype.name} to {table.value_dtype.name}, and the "
-            f"saved one is from {key_dtype.name} to {value_dtype.name}"
+            f"{path}: the table {table.name!r} maps {table.key_dtype.name} to {table.value_dtype.name}, but the "
+            f"saved one maps {key_dtype.name} to {value_dtype.name}"
         )
     if keys.ndim != 1 or rows.shape != (len(keys), *table.value_shape):
         raise ValueError(
-            f"{path}: the table {table.name!r} has values of shape {format_shape(table.value_shape)}, and the saved "
+            f"{path}: the table {table.name!r} has values of shape {format_shape(table.value_shape)}, but the saved "
             f"one has keys of shape {format_shape(keys.shape)} and values of shape {format_shape(rows.shape)}"
         )
 

@@ -52,7 +52,7 @@ class _Report:
         warnings.warn_explicit(
             f"{len(missing)} values of the checkpoint {self.saved.prefix} could not be found in the restored object, "
             f"and weren't restored: {', '.join(missing[:_SHOWN])}{more}. `status.expect_partial()` silences this "
-            "warning, `status.assert_consumed()` makes an error of it.",
+            "warning, `status.assert_consumed()` turns it into an error.",
             UserWarning,
             *self.place,
         )
@@ -129,8 +129,8 @@ class Restore:
         self._warned.add((number, id(second)))
         warn(
             "Inconsistent references when loading the checkpoint into this object graph: "
-            f"{self.saved.objects[number].path} is one object there, and here two different ones: {first!r} and "
-            f"{second!r}. The first got the value."
+            f"{self.saved.objects[number].path} is one object in the checkpoint, but two here: {first!r} and "
+            f"{second!r}. Only the first was restored."
         )
 
     def _assign(self, assignments: list[tuple[Any, SavedObject]]) -> None:

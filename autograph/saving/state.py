@@ -80,7 +80,7 @@ def get_checkpoint_state(
         and all(isinstance(each, (int, float)) for each in times)
         and isinstance(preserved, (int, float, type(None)))
     ):
-        raise DataLossError(f"{path} is damaged: it isn't what its version says")
+        raise DataLossError(f"{path} is damaged: its contents don't match its format version")
     return CheckpointState(os.path.join(base, latest), [os.path.join(base, each) for each in paths], times, preserved)
 
 

@@ -57,15 +57,15 @@ class StructureEncoder(Encoder):
         if isinstance(value, VariableArgument):
             variable = value.get()
             if variable is None:
-                raise UnimplementedError("a variable among its arguments is gone")
+                raise UnimplementedError("a variable among its arguments no longer exists")
             return {"variable_argument": [self._variable(variable), value.name_counts]}
         if isinstance(value, WeakArgument):
             number = self._object_number(value.get())
             if number is None:
-                raise UnimplementedError(f"{value!r} among its arguments isn't part of what is saved")
+                raise UnimplementedError(f"its argument {value!r} isn't part of the saved object")
             return {"object": number}
         if isinstance(value, NumberSpec):
-            raise UnimplementedError("a number of a trace around it is among its arguments")
+            raise UnimplementedError("one of its arguments is a number of an enclosing trace")
         if type(value) is complex:
             return {"complex": [value.real.hex(), value.imag.hex()]}
         if type(value) is range:
@@ -96,13 +96,13 @@ class StructureDecoder(Decoder):
             raise Damaged("a spec is damaged")
         type_ = self._type(said[0])
         if not isinstance(type_, TensorType):
-            raise Damaged("a spec isn't of a tensor")
+            raise Damaged("a spec isn't a tensor's")
         return TensorSpec(type_.shape, type_.dtype, said[1])
 
     def _object(self, said: Any) -> WeakArgument:
         thing = self._at(said, self._things, "object")
         if thing is None:
-            raise Damaged("a function has an argument that comes after it")
+            raise Damaged("a function's argument is defined after the function")
         return WeakArgument(thing)
 
     def _variable_argument(self, said: Any) -> VariableArgument:

@@ -105,7 +105,7 @@ class TestTables:
         [
             ({"label_name": "weight"}, "label_name"),
             ({"select_columns": ["weight"]}, "weight"),
-            ({"select_columns": [7]}, "outside"),
+            ({"select_columns": [7]}, "from 0 to 2"),
             ({"select_columns": [1, 1]}, "duplicate"),
             ({"column_names": ["a", "a", "b"]}, "duplicate"),
             ({"column_defaults": [0]}, "1 entries for the 3 columns"),

@@ -97,11 +97,11 @@ def test_files_and_pickles(tmp_path):
 
 
 def test_errors():
-    with pytest.raises(TypeError, match="don't go into one dataset"):
+    with pytest.raises(TypeError, match="One dataset can't hold elements of both"):
         rows().concatenate(Dataset.from_tensor_slices({"x": COLUMN, "o": COLUMN}))
     with pytest.raises(ValueError, match="at least one tensor"):
         Dataset.from_tensor_slices(None)
-    with pytest.raises(TypeError, match="None by its signature"):
+    with pytest.raises(TypeError, match="where its output_signature says None"):
         list(Dataset.from_generator(lambda: iter([(1, 2)]), output_signature=(ag.TensorSpec((), ag.int32), NONE)))
     given = Dataset.from_generator(lambda: iter([(1, None)]), output_signature=(ag.TensorSpec((), ag.int32), NONE))
     assert [(int(a), b) for a, b in given] == [(1, None)]

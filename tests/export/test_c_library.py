@@ -368,9 +368,9 @@ def test_what_cannot_be_exported_says_why(tmp_path):
         with pytest.raises(ag.errors.UnimplementedError, match=text):
             ag.export.c_library(traced(function, "x: float32"), tmp_path)
     for name in ("2nd try", "int", 3):
-        with pytest.raises(ag.errors.InvalidArgumentError, match="must be an identifier of C"):
+        with pytest.raises(ag.errors.InvalidArgumentError, match="must be a C identifier"):
             ag.export.c_library(traced(newton, "a: float64"), tmp_path, name=name)
-    with pytest.raises(TypeError, match=r"c_library must know what 'f' is called with"):
+    with pytest.raises(TypeError, match=r"c_library must know the types of the arguments of 'f'"):
         ag.export.c_library(ag.function(lambda x: x, name="f"), tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -399,7 +399,7 @@ def test_the_command_line_writes_the_same_files(tmp_path, capsys):
     assert all(name in capsys.readouterr().out for name in ["triple.h"])
     assert "/* Scales x." in (folder / "triple.h").read_text()
     assert main(["compile", target, "--signature", "x: float32[None]", "--output", str(folder), "--name", "3"]) == 1
-    assert "must be an identifier of C" in capsys.readouterr().err
+    assert "must be a C identifier" in capsys.readouterr().err
     assert main(["compile", target, "--signature", "x: float32[...]", "--output", str(folder)]) == 1
     assert "unknown rank" in capsys.readouterr().err
     assert sorted(each.name for each in folder.iterdir()) == names

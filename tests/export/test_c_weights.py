@@ -280,7 +280,7 @@ def test_what_has_no_weights(tmp_path, monkeypatch):
     with pytest.raises(ag.errors.InvalidArgumentError, match="has no weights"):
         ag.export.c_library(traced(lambda x: x + 1.0, "x: float32"), tmp_path, "f", weights=tmp_path / "w")
     monkeypatch.setenv("CC", "no-such-compiler")
-    with pytest.raises(ag.errors.InvalidArgumentError, match="no C compiler \\(no-such-compiler"):
+    with pytest.raises(ag.errors.InvalidArgumentError, match="no-such-compiler wasn't found"):
         ag.export.c_library(traced(layer, SIGNATURE), tmp_path, weights=tmp_path / "w.safetensors")
     assert not list(tmp_path.iterdir())
 
@@ -359,7 +359,7 @@ def test_variables_whose_size_changes_are_refused(tmp_path):
         rows.assign(ag.concat([rows, [[x]]], 0))
         return ag.reduce_sum(rows)
 
-    with pytest.raises(ag.errors.UnimplementedError, match="assigns to the variable 'rows:0' isn't known"):
+    with pytest.raises(ag.errors.UnimplementedError, match="a value of unknown size to the variable 'rows:0'"):
         ag.export.c_library(traced(grow, "x: float32"), tmp_path, weights=tmp_path / "w")
 
 

@@ -93,5 +93,5 @@ def test_model(keras, name, tmp_path):
 def test_another_operator_set_is_refused(keras, tmp_path):
     model = MODELS["dense"][1](keras)
     model(np.ones([1, 8], "float32"))
-    with pytest.raises(ValueError, match="written with operator set 20 here, not 17"):
+    with pytest.raises(ValueError, match="writes ONNX models with operator set 20, not 17"):
         model.export(tmp_path / "model.onnx", format="onnx", opset_version=17, verbose=False)

@@ -59,7 +59,7 @@ def test_other_networks_are_refused(raw_ops):
     zeros = ag.zeros([1, 2, 4])
     with pytest.raises(ag.errors.UnimplementedError, match="one layer of LSTM cells"):
         raw_ops.CudnnRNN(input=zeros, input_h=zeros, input_c=zeros, params=[0.0], rnn_mode="gru")
-    with pytest.raises(ag.errors.UnimplementedError, match="no peepholes"):
+    with pytest.raises(ag.errors.UnimplementedError, match="without peepholes"):
         raw_ops.BlockLSTMV2(
             seq_len_max=1, x=zeros, cs_prev=zeros[0], h_prev=zeros[0], w=zeros[0], wci=0, wcf=0, wco=0, b=zeros[0, 0],
             use_peephole=True,

@@ -173,7 +173,7 @@ def test_the_command(tmp_path, capsys):
     assert main(["explain", f"{file}:g"]) == 2
     measured = ["explain", f"{file}:f", "--measure", "--signature"]
     assert main([*measured, "x: float32[None]"]) == 2
-    assert "--measure runs the function on ones, and can't make x" in capsys.readouterr().err
+    assert "--measure calls the function with ones, but can't make x" in capsys.readouterr().err
     assert main([*measured, "x: float32[4]"]) == 0
     assert "measured: 0.25 operations per byte" in capsys.readouterr().out
     file.write_text("import autograph as ag\n\ndef f(x):\n    return x @ x\n")

@@ -135,7 +135,7 @@ def test_the_magic_shows_functions_beside_what_they_become(outputs):
 def test_the_magic_says_what_it_cannot_show(outputs):
     assert any(output.output_type == "error" and output.ename == "SyntaxError" for output in outputs[11])
     assert _of(outputs[11], "text/html") == []
-    assert "defines no function" in _printed(outputs[12])
+    assert "doesn't define a function" in _printed(outputs[12])
 
 
 def test_the_magic_shows_methods_of_classes(outputs):
@@ -144,7 +144,8 @@ def test_the_magic_shows_methods_of_classes(outputs):
     assert "def step" in step and "def size" in size
     (named,) = _of(outputs[15], "text/html")
     assert "def step" in named
-    assert "there is no 'nowhere'" in _printed(outputs[15]) and "no 'Model.nothing'" in _printed(outputs[15])
+    printed = _printed(outputs[15])
+    assert "'nowhere' isn't defined" in printed and "'Model.nothing' isn't defined" in printed
 
 
 def test_scalars_are_text(outputs):

@@ -231,7 +231,7 @@ def test_what_has_no_form_is_refused(name, tmp_path):
 def test_what_is_no_function_is_refused(tmp_path):
     with pytest.raises(TypeError, match=r"takes an ag\.function .* 'function'"):
         ag.onnx.export(lambda x: x, tmp_path / "model.onnx")
-    with pytest.raises(TypeError, match=r"must know what 'f' is called with: give it f.get_concrete_function"):
+    with pytest.raises(TypeError, match=r"the types of the arguments of 'f': pass it f.get_concrete_function"):
         ag.onnx.export(ag.function(lambda x: x, name="f"), tmp_path / "model.onnx")
 
 

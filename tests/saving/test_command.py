@@ -78,8 +78,8 @@ def test_run(folder, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "code", "says"), [
-    (["run", "x=[[1, 2]]"], 2, "the input 'label' is missing: label=string[]"),
-    (["run", "y=1"], 2, "give NAME=VALUE for each of: x, label"),
+    (["run", "x=[[1, 2]]"], 2, "the input 'label' is missing: pass label=string[]"),
+    (["run", "y=1"], 2, "expected NAME=VALUE, where NAME is one of: x, label"),
     (["run", "x=[[1]]", "label=a"], 2, "was expected to have shape (None, 2)"),
     (["run", "x=open('f')", "label=a"], 2, "the input 'x' can't be read"),
     (["run", "x=@nothing.npy", "label=a"], 2, "the input 'x' can't be read"),

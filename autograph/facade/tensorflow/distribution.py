@@ -12,8 +12,8 @@ class _Absent:
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         raise ag.errors.UnimplementedError(
-            f"tf.distribute.{type(self).__name__} isn't there: tf.distribute.MirroredStrategy runs a replica on "
-            "each device, tf.distribute.MultiWorkerMirroredStrategy one in each process of MPI"
+            f"tf.distribute.{type(self).__name__} isn't supported: use tf.distribute.MirroredStrategy for a replica on "
+            "each device, or tf.distribute.MultiWorkerMirroredStrategy for one in each MPI process"
         )
 
 

@@ -76,7 +76,7 @@ def maybe_merge_call(fn: Callable[..., Any], strategy: Any, *arguments: Any, **o
         return fn(strategy, *arguments, **options)
     replica = ag.distribute.get_replica_context()
     if replica is None:
-        raise RuntimeError("maybe_merge_call is for functions that strategy.run calls")
+        raise RuntimeError("maybe_merge_call can only be called in functions that strategy.run runs")
     return replica.merge_call(fn, args=arguments, kwargs=options)
 
 

@@ -23,8 +23,8 @@ def from_function(
     """
     if opset not in (None, _OPSET):
         raise ValueError(
-            f"ONNX models are written with operator set {_OPSET} here, not {opset}: leave out `opset_version`, and "
-            "convert the file by onnx.version_converter where an older one is needed"
+            f"autograph writes ONNX models with operator set {_OPSET}, not {opset}: leave out `opset_version`, and "
+            "convert the file with onnx.version_converter if you need another one"
         )
     concrete = function
     if not hasattr(function, "structured_outputs"):

@@ -59,7 +59,7 @@ def _sparse_product(a: Any, b: Any, dtype: Any) -> Any:
 
 
 def _no_name(kind: Any) -> Any:
-    raise ValueError(f"{kind!r} has not been registered: specs have no registered names here")
+    raise ValueError(f"{kind!r} has not been registered: autograph keeps no registry of spec names")
 
 
 MODULES: dict[str, dict[str, Any]] = {

@@ -31,7 +31,7 @@ def block_lstm(
     Raises UnimplementedError for peepholes and clipped cells.
     """
     if use_peephole or cell_clip > 0:
-        raise ag.errors.UnimplementedError("BlockLSTMV2 has no peepholes and no clipping of cells here")
+        raise ag.errors.UnimplementedError("BlockLSTMV2 is supported without peepholes and cell clipping only")
     x, w, b = (ag.convert_to_tensor(each) for each in (x, w, b))
     blank = ag.zeros_like(ag.convert_to_tensor(h_prev))
 
@@ -69,10 +69,10 @@ def cudnn_rnn(
     mode, way = ag.compat.as_text(rnn_mode), ag.compat.as_text(direction)
     input, input_h, input_c = (ag.convert_to_tensor(each) for each in (input, input_h, input_c))
     if mode != "lstm" or way != "unidirectional" or input_h.shape[0] not in (1, None) or dropout:
-        raise ag.errors.UnimplementedError("CudnnRNN is one layer of LSTM cells in one direction here")
+        raise ag.errors.UnimplementedError("CudnnRNN is supported for one layer of LSTM cells in one direction only")
     inputs, size = input.shape[2], input_h.shape[2]
     if inputs is None or size is None:
-        raise ag.errors.UnimplementedError("CudnnRNN needs a known number of inputs and of cells")
+        raise ag.errors.UnimplementedError("CudnnRNN needs known numbers of inputs and cells")
     parts = ag.split(params, [4 * size * inputs, 4 * size * size, 4 * size, 4 * size])
     weights = [ag.transpose(ag.reshape(part, [4 * size, rows])) for part, rows in zip(parts, (inputs, size))]
     done = block_lstm(0, input, input_c[0], input_h[0], ag.concat(weights, 0), None, None, None, parts[2] + parts[3])

@@ -345,7 +345,7 @@ def _one_hot(node: Call, indices: Any, depth: Any, values: Any) -> Any:
 @operator("Unique")
 def _unique(node: Call, x: Any) -> Any:
     if node.get("axis") is not None and node.rank(x) != 1:
-        raise node.refuse("along an axis it isn't translated")
+        raise node.refuse("with an axis, it isn't translated")
     x = ops.reshape(x, [-1])
     values, inverse, counts = unique_with_counts(x, dtypes.int64)
     count = ops.cast(ops.size(values), dtypes.int64)

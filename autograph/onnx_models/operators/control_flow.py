@@ -32,7 +32,7 @@ def _if(node: Call, condition: Any) -> Any:
 
 def _need_tensors(node: Call, values: Any) -> None:
     if not all(isinstance(value, Tensor) for value in values):
-        raise node.refuse("a staged branch or loop hands on tensors alone; call models with sequences eagerly")
+        raise node.refuse("staged branches and loops can only pass on tensors; call models with sequences eagerly")
 
 
 @operator("Loop")

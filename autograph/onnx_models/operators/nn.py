@@ -224,7 +224,7 @@ def _rms_normalization(node: Call, x: Any, scale: Any) -> Any:
 def _group_normalization(node: Call, x: Any, scale: Any, b: Any) -> Any:
     rank, groups = node.rank(x), node.get("num_groups")
     if node.version < 21:
-        raise node.refuse("before version 21, which says otherwise what its scales are of, it isn't translated")
+        raise node.refuse("only versions from 21 on are translated, since older ones define scales differently")
     batch, channels, *space = node.shape(x)
     parts = ops.reshape(x, [batch, groups, channels // groups, *space])
     normal = _normalized(parts, list(range(2, rank + 1)), node.get("epsilon", 1e-5))[0]
@@ -301,7 +301,7 @@ def _dropout(node: Call, x: Any, ratio: Any = None, training: Any = None) -> Any
 def _resize(node: Call, x: Any, *more: Any) -> Any:
     """By one axis after the other, each a product with the weights of its elements."""
     if node.version < 11 or node.get("coordinate_transformation_mode") == "tf_crop_and_resize":
-        raise node.refuse("only versions from 11 on without tf_crop_and_resize are translated")
+        raise node.refuse("only versions from 11 on, without tf_crop_and_resize, are translated")
     _, scales, sizes = [*more, None, None, None][:3]
     shape, mode = node.shape(x), node.get("mode", "nearest")
     axes = list(node.axes() or range(len(shape)))
@@ -317,7 +317,7 @@ def _resize(node: Call, x: Any, *more: Any) -> Any:
             wanted = [math.floor(shape[axis] * factor + 0.5) for axis in axes]
             factors = [factor] * len(axes)
     if not x.dtype.is_floating and mode != "nearest":
-        raise node.refuse("of integers only the nearest ones are translated")
+        raise node.refuse("for integers, only the mode nearest is translated")
     for axis, factor, size in zip(axes, factors, wanted):
         if size == shape[axis] and factor == 1:
             continue

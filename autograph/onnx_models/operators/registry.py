@@ -30,7 +30,7 @@ def operator(*names: str) -> Callable[[Operator], Operator]:
     def register(function: Operator) -> Operator:
         for name in names:
             if name in OPERATORS:
-                raise ValueError(f"{name!r} has two meanings")
+                raise ValueError(f"{name!r} is registered twice")
             OPERATORS[name] = function
         return function
 
@@ -44,7 +44,7 @@ def dtype_of(number: int) -> DType:
     except ValueError:
         label = str(number)
     if label not in _NAMES:
-        raise UnimplementedError(f"numbers of ONNX' type {label} have no dtype here")
+        raise UnimplementedError(f"the ONNX type {label} isn't supported: autograph has no such dtype")
     return dtypes.as_dtype(_NAMES[label])
 
 
