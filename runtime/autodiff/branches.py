@@ -5,8 +5,8 @@
 
 Running the branch again costs less than it seems: values that its gradient doesn't need are dropped, and nothing is
 saved for the branch that isn't taken. Results of effects (random numbers, host calls) can't be recomputed, so the
-forward node returns them. It also returns what a branch reads from an array that a loop around it changes in place:
-reading that again would need a copy of the whole array for each trip.
+forward node returns them as extra outputs. It also returns what a branch reads from an array that an enclosing loop
+changes in place: reading it again would need a copy of the whole array for each trip.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ from runtime.graph.updates import Origins
 from runtime.shapes import element_count
 from runtime.types import TensorType, TokenType
 
-# Of so few elements the branch that isn't taken hands out zeros of the same shape, which stays known then.
+# Up to this many elements, the placeholder in the other branch has the same shape, so the shape stays static.
 _FEW = 16
-_HANDED_OUT = "handed out"  # in `Node.added`, with the number of the output
-# Ops that give a part of their first operand.
+_HANDED_OUT = "handed out"  # a key in `Node.added`, with the position of the output
 
 
 def adjoint_of_cond(
     call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
 ) -> list[Any]:
-    """Cotangents of (predicate, captures...). Those of captures begin with what `sums` has for them."""
+    """Returns the cotangents of (predicate, captures...). Those of captures include the sums in `sums`."""
     node, wrap = call.node, call.builder.tensor
     known = call.known if isinstance(call, _Again) else {}
     overwritten = [is_array(v) and is_overwritten(v, ctx.builder) for v in node.inputs[1:]]
@@ -52,7 +51,8 @@ def adjoint_of_cond(
     _hand_out(node, overwritten)
     captures = node.inputs[1:]
     wanted = [i for i, v in enumerate(captures) if is_differentiable(v.type) and tracked(wrap(v))]
-    # A value that is captured twice, as common subexpressions are, is one value in the adjoint: it has one cotangent.
+    # A value may be captured twice, as a common subexpression. The adjoint captures it once and has one cotangent for
+    # it.
     wanted = [i for i in wanted if captures.index(captures[i]) == i]
     if not wanted:
         return [None] * len(node.inputs)
@@ -82,7 +82,7 @@ def adjoint_of_cond(
 
 
 def _take_out_loops(node: Node, overwritten: Sequence[bool]) -> list[Node]:
-    """Takes loops that work on arrays which are `overwritten` out of a branch in the body of a loop."""
+    """Moves loops on `overwritten` arrays out of a branch in a loop body."""
     if not any(inner.op.name == "while" for region in node.regions for inner in region.walk()):
         return [node]
     origins = Origins().of(node.graph)
@@ -98,7 +98,7 @@ def _take_out_loops(node: Node, overwritten: Sequence[bool]) -> list[Node]:
 def _walk_parts(
     made: list[Node], call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
 ) -> None:
-    """Walks back what has become of a branch; the cotangents of its inputs are added to `sums`."""
+    """Walks back the nodes that replaced a branch, and adds the cotangents of their inputs to `sums`."""
     calls = [NodeCall(node, call.builder) for node in made]
     varied: set[Value] = set()
     is_tracked = lambda t: t.value in varied or tracked(t)  # noqa: E731
@@ -112,7 +112,7 @@ def _walk_parts(
 
 
 class _Again(NodeCall):
-    """A branch in a branch that is run again. `known`: those of its results that were handed out by the first run."""
+    """A nested branch that is run again. `known`: its results that the first run returned."""
 
     __slots__ = ("known",)
 
@@ -122,8 +122,8 @@ class _Again(NodeCall):
 
 
 class _HandedOut:
-    """An effect or a read that isn't repeated, as the reverse walk sees calls: its operands as they are computed again,
-    and what the forward node hands out of its results."""
+    """An effect or a read that isn't repeated, as a call for the reverse walk. Its operands are recomputed; its results
+    are extra outputs of the forward node."""
 
     def __init__(self, node: Node, builder: Builder, mapping: Substitution) -> None:
         self.op, self.attrs = node.op, node.attrs
@@ -145,7 +145,7 @@ def _walk_branch(
     totals: Sequence[Any],
     sharing: list[Node],
 ) -> list[Any]:
-    """sharing: gets the branches that share the regions of those that they are copies of."""
+    """sharing: collects the copied branches that still share the regions of their originals."""
     builder = ctx.builder
     mapping = Substitution()
     for own, outer in zip(region.inputs, captures):
@@ -159,8 +159,8 @@ def _walk_branch(
             calls.append(_HandedOut(inner, builder, mapping))
             continue
         start = len(builder.graph.nodes)
-        # Mostly only the adjoint of a branch in this one is used, and its copy is dropped: to copy all that it holds at
-        # each level of nested branches would be quadratic in the levels.
+        # Usually only the adjoint of a nested branch is used and its copy is dropped. Copying the regions at each level
+        # would take quadratic time in the nesting depth.
         shares = inner.op.name == "cond"
         copy_nodes(silenced([inner]), builder.graph, mapping, _itself if shares else None)
         made = builder.graph.nodes[start:]
@@ -197,8 +197,8 @@ def _itself(region: Graph) -> Graph:
 
 
 def _keep_what_is_used(builder: Builder, sharing: list[Node]) -> None:
-    """Drops what doesn't reach the adjoint's results, not looking into regions; gives the branches that stay their
-    own. What regions hold is looked at when all levels are there."""
+    """Removes nodes that don't reach the adjoint's results, without looking into regions, and gives the remaining
+    branches regions of their own. Dead code in regions is removed when all levels are built."""
     graph = builder.graph
     live = set(graph.outputs)
     kept: list[Node] = []
@@ -213,14 +213,14 @@ def _keep_what_is_used(builder: Builder, sharing: list[Node]) -> None:
 
 
 def _handed_out(node: Node, region: Graph, overwritten: Sequence[bool]) -> list[tuple[Value, Value]]:
-    """(value in the region, output of the node) for each value of the region that isn't computed again."""
+    """Returns (value in the region, output of the node) for each value of the region that isn't recomputed."""
     values = set(_not_again(region, overwritten))
     return [(own, outer) for own, outer in zip(region.outputs, node.outputs) if own in values]
 
 
 def _hand_out(node: Node, overwritten: Sequence[bool]) -> None:
-    """Makes outputs of the node of what can't be computed again in either branch, or only from an array of those that
-    are `overwritten` (one flag for each capture); the other branch gives empty placeholders."""
+    """Adds outputs to the node for values that can't be recomputed in either branch, or only from an `overwritten`
+    array (one flag for each capture). The other branch returns empty placeholders for them."""
     for region in node.regions:
         for inner in region.nodes:
             if not inner.regions:
@@ -239,14 +239,14 @@ def _hand_out(node: Node, overwritten: Sequence[bool]) -> None:
 
 
 def _not_again(region: Graph, overwritten: Sequence[bool]) -> list[Value]:
-    """The values of a branch that come from effects, or are parts of arrays that a loop overwrites."""
+    """Returns the values of a branch that come from effects, or are read from arrays that a loop overwrites."""
     arrays = _overwritten_arrays(region, overwritten)
     found: list[Value] = []
     for inner in region.nodes:
         if inner.op.reads_part:
             found += inner.outputs if inner.inputs[0] in arrays else []
         elif inner.op.is_update:
-            # What an update says besides, it has read from the array.
+            # The further outputs of an update were read from the array.
             found += inner.outputs[1:] if inner.inputs[0] in arrays else []
         elif gives_by_effect(inner):
             found += [v for v in inner.outputs if isinstance(v.type, TensorType)]
@@ -263,13 +263,14 @@ def _overwritten_arrays(region: Graph, overwritten: Sequence[bool]) -> set[Value
 
 
 def _overwritten_inside(region: Graph, inner: Node, overwritten: Sequence[bool]) -> list[bool]:
-    """Which captures of a branch in a branch are arrays that a loop overwrites."""
+    """Tells which captures of a nested branch are arrays that a loop overwrites."""
     arrays = _overwritten_arrays(region, overwritten)
     return [value in arrays for value in inner.inputs[1:]]
 
 
 def _refusal(loop: Node) -> Exception:
-    """Says which effect stands in the loop (or branch), in which line, and what does the same and has a gradient."""
+    """Returns the error for an effect in a loop (or branch). It names the effect, its line, and a replacement that has
+    a gradient."""
     effect = loop
     while effect.regions:
         effect = next(n for region in effect.regions for n in region.nodes if runs_once(n))
@@ -287,8 +288,8 @@ def _refusal(loop: Node) -> Exception:
 
 
 def _add_output(node: Node, region: Graph, value: Value) -> None:
-    """Makes a value of a region an output of the node: one that only hands out something of the other region so far, or
-    a new one."""
+    """Makes a value of a region an output of the node. Reuses an output for which this region returns a placeholder so
+    far, or adds a new one."""
     assert isinstance(value.type, TensorType)
     type_ = value.type
     if (element_count(type_.shape) or _FEW + 1) > _FEW:

@@ -18,7 +18,7 @@ from runtime.ops.table import OPS
 
 @dataclass(frozen=True, eq=False)
 class Break:
-    """Why nothing flows past this point, where that is, and the tracked tensors before it."""
+    """The reason why no gradient flows past a point, its place in the source, and the tracked tensors before it."""
 
     reason: str
     span: tuple[str, int, str] | None
@@ -39,7 +39,7 @@ class Breaks:
     def of(self, tensor: Any) -> Break | None:
         """The break that lies between `tensor` and what the tape tracks."""
         entry = self._marks.get(id(tensor))
-        # Another tensor may have the number of one that is gone.
+        # A new tensor may have the id of one that no longer exists.
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
     def pass_on(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -54,7 +54,7 @@ class Breaks:
                     return
 
     def lose(self, op: Any, inputs: Sequence[Any], attrs: dict, output: Any, tracked: Any) -> None:
-        """An op with tracked operands gives something without gradient."""
+        """An op with tracked operands returns a tensor without a gradient."""
         before = tuple([t for t in inputs if id(t) in tracked])
         self.mark(output, Break(discrete(op, attrs, output.dtype), user_span(), before))
 
@@ -81,7 +81,7 @@ _silent_rules: set[Any] = set()
 
 
 def silent_rules() -> set[Any]:
-    """The gradient rules in the op table that never give anything."""
+    """The gradient rules in the op table that never return a cotangent."""
     if not _silent_rules:
         names = ("_no_gradient", "_nothing", "_flat")
         _silent_rules.update(row.grad for row in OPS.values() if getattr(row.grad, "__name__", "") in names)

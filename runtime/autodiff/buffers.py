@@ -1,8 +1,8 @@
 """Sums of cotangents of growable arrays (`runtime.ops.growable`).
 
 A write may make an array longer, and then the cotangent that comes back through the write has more rows than the array
-had before: zeros, which nobody reads. Cutting them off would cost a copy at each write, so they stay, until cotangents
-of one array meet: there the shorter one gets zeros below.
+had before. The extra rows are zeros that are never read. Cutting them off would cost a copy at each write, so they stay
+until two cotangents of one array are added: then the shorter one is padded with zeros.
 
     l.append(x)   dl has the rows of the array after the write
     stack(l)      dl has the rows of the array at this point
@@ -26,7 +26,7 @@ from runtime.types import StackType, TensorType
 
 
 def mark_growing(nodes: Iterable[Node]) -> None:
-    """Marks the values whose cotangents may have more rows than they have, in some nodes and their regions."""
+    """Marks the values in some nodes and their regions whose cotangents may have more rows than the values."""
     same = _Same()
     written: list[Value] = []
     waiting: list[tuple[Iterable[Node], dict[str, Graph]]] = [(nodes, {})]
@@ -56,7 +56,7 @@ def has_longer_cotangents(value: Value) -> bool:
 
 
 def sum_by_rows(one: Any, other: Any) -> Any:
-    """`one + other`, as long as the longer one."""
+    """`one + other`, with as many rows as the longer one."""
     count = apply(OPS["maximum"], [call("dim", one, axis=0), call("dim", other, axis=0)])
     attrs = {"static": None, "within": False}
     return apply(OPS["add"], [apply(RESIZE_ROWS, (each, count), attrs) for each in (one, other)])
@@ -73,7 +73,7 @@ class _Same:
             self._next[self.first(one)] = self.first(other)
 
     def first(self, value: Value) -> Value:
-        """The value that stands for the class of one."""
+        """The representative of a value's class."""
         known = self._next
         while (following := known.setdefault(value, value)) is not value:
             known[value] = value = known.setdefault(following, following)

@@ -16,8 +16,9 @@ from runtime.types import StackType, TensorType, Type
 
 
 class EagerCall:
-    """An op that ran eagerly. Tapes keep (op, inputs, attrs, outputs, span), whose tensors stay alive, so that their
-    identities stay unique while the tape lives; the reverse walk lends one object to all rules, one after the other."""
+    """An op that ran eagerly. Tapes keep (op, inputs, attrs, outputs, span). That keeps the tensors alive, so their
+    identities stay unique while the tape lives. The reverse walk uses one object of this class for all rules in
+    turn."""
 
     __slots__ = ("op", "inputs", "attrs", "outputs", "tracked", "span")
 
@@ -33,12 +34,13 @@ class EagerCall:
             self.op, self.inputs, self.attrs, self.outputs, self.span = record
 
     def wants(self, index: int) -> bool:
-        """Whether anybody wants the cotangent of the operand; its rule may give None for others."""
+        """Whether the cotangent of the operand is needed; a rule may return None for the others."""
         return id(self.inputs[index]) in self.tracked
 
 
 class NodeCall:
-    """A node of a graph. Reads the node's operands when asked, because adjoints of loops add results to loops."""
+    """A node of a graph. Reads the node's operands and results on each access, because adjoints of loops add to
+    them."""
 
     __slots__ = ("node", "builder")
 
@@ -47,7 +49,7 @@ class NodeCall:
         self.builder = builder
 
     def wants(self, index: int) -> bool:
-        """Always: what nobody wants is dead code in a graph."""
+        """Always true: in a graph, unused cotangents are dead code and are removed."""
         return True
 
     @property
@@ -67,7 +69,7 @@ class NodeCall:
         return self._tensors(self.node.outputs)
 
     def _tensors(self, values: Sequence[Value]) -> tuple[SymbolicTensor, ...]:
-        # An effect's token isn't an operand; among the inputs of control flow it keeps its place.
+        # The token of an effect isn't an operand; among the inputs of control flow it keeps its position.
         count = len(values) - 1 if self.node.op.effect else len(values)
         return tuple([SymbolicTensor(v, self.builder) for v in values[:count]])
 

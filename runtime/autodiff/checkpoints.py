@@ -17,9 +17,9 @@ differentiated only counts its trips, so the schedule always knows how many ther
 the backward one nothing is kept but the first carries. An online scheme (Wang, Moin & Iaccarino 2009) would save
 the first of the runs again, at the price of checkpoints in the forward loop.
 
-The trips run in the same order on the same values as with all residuals kept, and the cotangents of captures are handed
-from chunk to chunk: the gradient is the same to the last bit. A chunk stands in a branch, whose own adjoint runs it
-again, so that higher derivatives keep no more than one set of carries and cotangents a chunk.
+The trips run in the same order on the same values as if all residuals were saved, and the cotangents of captures are
+passed from chunk to chunk, so the gradient is the same to the last bit. Each chunk is in a branch, whose own adjoint
+runs it again. So higher derivatives save at most one set of carries and cotangents per chunk.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from runtime.ops.dispatch import apply, call
 from runtime.types import StackType, TensorType, TokenType, Type
 
 COUNT = TensorType(dtypes.int64, ())
-# Parts of the budget for the residuals of a chunk, and for checkpoints. Growing buffers are up to twice too large.
+# The residuals of a chunk get 1 / _SHARE of the budget, and so do checkpoints. A growing buffer may be twice as large
+# as its contents.
 _SHARE = 4
 
 
@@ -50,7 +51,7 @@ class CantRunAgain(Exception):
 
 
 def shadow(node: Node) -> Node:
-    """A copy of a loop, in no graph, whose body may be taken apart and extended freely. Its results are the loop's."""
+    """A copy of a loop, in no graph, whose body may be changed freely. It has the results of the loop."""
     regions = [copy_graph(r) for r in node.regions]
     copy = Node(node.op, node.inputs, dict(node.attrs), (), node.graph, regions, node.span)
     copy.outputs = list(node.outputs)
@@ -58,11 +59,11 @@ def shadow(node: Node) -> Node:
 
 
 class Replay:
-    """The part of a loop's body that the adjoint needs run again.
+    """The part of a loop's body that must run again for the adjoint.
 
     state   the carries that this part reads: what a checkpoint holds
 
-    Raises CantRunAgain when running it again wouldn't give the same, or isn't possible.
+    Raises CantRunAgain if running it again wouldn't give the same results, or isn't possible.
     """
 
     def __init__(self, loop: Node, plan: Plan) -> None:
@@ -119,7 +120,7 @@ class Replay:
         return self._repeat("advance", trip, state, trips, {"memory": Budget(budget.bytes, strict=False)})
 
     def run_saving(self, state: Sequence[Any], trips: Any) -> tuple[list[Any], list[Any]]:
-        """The state after `trips` more trips, and stacks of what the adjoint needs of them."""
+        """The state after `trips` more trips, and stacks of the residuals that the adjoint needs."""
         count = len(state)
 
         def trip(done: Any, *current: Any) -> list[Any]:
@@ -175,7 +176,8 @@ def walk_back_from_checkpoints(
 
 
 def _first_checkpoint(replay: Replay, trips: Any, first: Sequence[Any]) -> list[Any]:
-    """Stacks with the first checkpoint on them. A stack must be empty when its loop ends: no trips, none."""
+    """Stacks that hold the first checkpoint. Stacks must be empty when their loop ends, so without trips they start
+    empty."""
 
     def stacks() -> list[Any]:
         return [stack.empty(COUNT), *[stack.empty(_tensor_type(replay.body.inputs[i])) for i in replay.state]]
@@ -190,7 +192,7 @@ def _go_near(
     replay: Replay, budget: Budget, end: Any, chunk: Any, slots: Any, used: Any,
     position: Any, places: Any, piles: Sequence[Any], state: Sequence[Any],
 ) -> list[Any]:  # fmt: skip
-    """Runs on until at most a chunk is left before `end`, with checkpoints on the way."""
+    """Runs on until at most one chunk is left before `end`, saving checkpoints on the way."""
     depth = len(state)
 
     def trip(position: Any, places: Any, used: Any, *rest: Any) -> list[Any]:
@@ -211,7 +213,7 @@ def _go_near(
 def _advance(chunks: Any, slots: Any) -> Any:
     """How many of `chunks` chunks (two at least) to run before the next checkpoint.
 
-    slots: how many checkpoints there may be from here on, the one where we stand included.
+    slots: how many checkpoints there may be from here on, including the current one.
 
     With b(s, r) = C(s + r, r) and r the least for which b(s, r) chunks suffice, an advance is best where the part
     after it needs no more than r runs with a checkpoint less, and the part before it no more than r - 1.
@@ -233,7 +235,7 @@ def _advance(chunks: Any, slots: Any) -> Any:
 
 
 def _chunk(adjoint: Any, replay: Replay, trips: Any, state: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """Walks `trips` trips back that start from `state`: cotangents of its carries and captures."""
+    """Walks back the `trips` trips that start from `state`. Returns the cotangents of the carries and captures."""
     plan = adjoint.plan
 
     def walk() -> list[Any]:
@@ -252,7 +254,7 @@ def _chunk(adjoint: Any, replay: Replay, trips: Any, state: Sequence[Any], cotan
 def _sizes(replay: Replay, budget: Budget, trips: Any, first: Sequence[Any]) -> tuple[Any, Any]:
     """How many trips' residuals fit into a chunk, and how many checkpoints there may be."""
     outer = ctx.builder
-    # A list may have grown by the end.
+    # A list may be longer at the end of the loop.
     last = [outer.tensor(outer.use(replay.loop.outputs[i])) for i in replay.state]
     kept = [_larger(_bytes_of(a, t), _bytes_of(b, t)) for a, b, t in zip(first, last, replay.types)]
     saved = [_static_bytes(_tensor_type(v)) for v in replay.plan.saved]

@@ -1,7 +1,7 @@
 """`custom_gradient`: a function with a gradient of its own.
 
 Eagerly the tape records one call whose gradient is the user's function. In a graph the gradient is traced too, when the
-function is: it becomes the region of a node that stands between the function's results and whoever uses them.
+function is: it becomes the region of a node between the function's results and their users.
 
     y' = custom_gradient(x, y, r): gradient(dy, r): dx        forward it is y; backward it is the region
 
@@ -44,7 +44,7 @@ CUSTOM = register(
     )
 )
 
-# Functions made by a decorator of this package, and the decorator: `operators.calls` converts what is behind them.
+# Functions made by a decorator of this package, with the decorator. `operators.calls` converts the function inside.
 DECORATED: WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = WeakKeyDictionary()
 
 
@@ -87,7 +87,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _VariableWatcher:
-    """Sees the trainable variables that are read, and nothing else."""
+    """Records which trainable variables are read, and nothing else."""
 
     def __init__(self) -> None:
         self.builder = ctx.builder
@@ -169,7 +169,7 @@ def _takes_variables(function: Callable[..., Any]) -> bool:
 
 
 class _EagerCustom:
-    """Looks to a tape like a row of the op table."""
+    """Has the interface of an op table row, for tapes."""
 
     multiple = True
     effect = False
@@ -229,7 +229,7 @@ def _emit(gradient: _Gradient, inputs: list[Any], results: list[Any]) -> list[An
 def adjoint_of_custom(
     call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
 ) -> list[Any]:
-    """Runs the region in place of walking back."""
+    """Runs the region instead of walking back through the function."""
     inputs, attrs = call.inputs, call.attrs
     first = attrs["sources"] + attrs["results"]
     seeds = [zeros_for(y) if dy is None else dy for y, dy in zip(call.outputs, arrived)]

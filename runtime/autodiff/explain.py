@@ -1,8 +1,8 @@
 """`GradientTape.explain`: why a gradient is None, in words, with the user's line.
 
 On an eager tape the recorded calls are walked back from the target, and the gradient rules themselves show where no
-gradient comes out; paths that the tape doesn't record are found in its `Breaks`. Inside a function the graph holds all
-that was computed: its edges, into the regions of loops and branches, are walked from both ends.
+gradient comes out; paths that the tape doesn't record are found in its `Breaks`. Inside a function, the graph contains
+every computation. Its edges, including those in the regions of loops and branches, are walked from both ends.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def explain(tape: Any, target: Any, source: Any) -> str:
 
 
 def _reads(tape: Any, of: Any) -> list[Any]:
-    """The tensors on the tape that stand for a tensor or variable."""
+    """The tensors on the tape that represent a tensor or variable."""
     return list(tape.reads_of(of)) if isinstance(of, Variable) else [of]
 
 
@@ -110,7 +110,7 @@ class _Eager:
             return _told(self.cuts(targets, sources, from_source))
         lost = [b for b in map(self.tape.breaks.of, [*targets, *met]) if b is not None]
         ends = [b for b in dict.fromkeys(lost) if self.leads(b, from_source)]
-        # Nobody knows what became of a NumPy array, so all that left come into question.
+        # It isn't known how a NumPy array was used, so every value that left the tape may be the cause.
         return _told(ends or [b for b in self.tape.breaks.exits if self.leads(b, from_source)])
 
     def leads(self, found: Break, from_source: set[int]) -> bool:
@@ -170,7 +170,7 @@ class _Eager:
 
 
 def _rule_gives(call: Any, arrived: Sequence[Any]) -> list[Any] | None:
-    """What an op's gradient rule makes of cotangents; [] for an op without one, None where that can't be told."""
+    """The cotangents that an op's gradient rule returns; [] for an op without one, None if they can't be determined."""
     if call.op.grad is None:
         return []
     recorders, ctx.recorders = ctx.recorders, ()

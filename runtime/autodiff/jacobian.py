@@ -84,7 +84,7 @@ def _loop(pull_back: Callable[[Any], list[Any]], target: Any, sources: Sequence[
         joined = [join_types(a, b) for a, b in zip(carries, rows.types)]
         if joined == carries:
             break
-        # The walk knows less of a source's shape than the source.
+        # The shape in the reverse walk is less precise than that of the source.
         carries = joined
     test = trace_region("test", lambda index, *_: [index < size], carries)
     results = iter(emit_while(test, rows, start)[1:])

@@ -1,9 +1,10 @@
-"""Gradients of calls that are deferred until the program runs (`runtime.ops.late`): an eager tape takes them then.
+"""Gradients of calls that are deferred until the program runs (`runtime.ops.late`). An eager tape computes them at run
+time.
 
     late(x; f)  ⇒  dx = late(x, dy; pull back f)
 
-The adjoint is a deferred call itself, so it can be differentiated again. An op whose own rule needs an unknown rank is
-treated alike.
+The adjoint is a deferred call itself, so it can be differentiated again. An op whose gradient rule needs an unknown
+rank is treated in the same way.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from runtime.ops.late import LATE, Applied
 
 
 class PulledBack:
-    """The cotangents of the operands `wanted`, from all its operands and the cotangents of its results `seeds`."""
+    """Computes the cotangents of the operands `wanted` from all operands and the cotangents of the results `seeds`."""
 
     def __init__(self, call: Callable[..., Any], count: int, wanted: list[int], seeds: list[int]) -> None:
         self.call = call
@@ -58,7 +59,8 @@ def _pull_back(call: Any, function: Callable[..., Any], arrived: Sequence[Any], 
 def adjoint_of_late(
     call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
 ) -> Sequence[Any]:
-    """The adjoint of a `late` node. Raises LookupError for one that draws random numbers: it can't be made again."""
+    """The adjoint of a `late` node. Raises LookupError for one that draws random numbers, because the call can't be
+    repeated."""
     if not call.attrs.get("again", True):
         raise LookupError(
             f"{call.attrs['call']!r} was deferred until the program runs, because a rank or shape is unknown. It "

@@ -48,8 +48,8 @@ COUNT_TYPE = TensorType(dtypes.int64, ())
 def adjoint_of_while(
     call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
 ) -> list[Any]:
-    """Cotangents of (initial carries..., captures...), aligned with the node's inputs before this call. Those of
-    captures begin with what `sums` has for them."""
+    """Returns the cotangents of (initial carries..., captures...), aligned with the node's inputs before this call.
+    Those of captures include the sums in `sums`."""
     budget = budget_of(call.node, ctx.builder)
     if budget is not None:
         in_budget = _adjoint_in_budget(call, arrived, tracked, sums, budget)
@@ -82,7 +82,8 @@ def adjoint_of_while(
 def _adjoint_of_trips(
     node: Node, outer: Builder, arrived: Sequence[Any], tracked: Callable[[Any], bool], budget: Budget | None = None
 ) -> tuple[_Adjoint | None, list[Any]]:
-    """The adjoint of a loop's body, None where nothing flows through it; and the cotangents, one for each carry."""
+    """Returns the adjoint of a loop's body, or None if no gradient flows through it; and the cotangents, one for each
+    carry."""
     inputs = list(node.inputs)
     arrived = [*arrived, *[None] * (node.attrs["carries"] - len(arrived))]
     active = [i for i, v in enumerate(inputs) if is_differentiable(v.type) and tracked(outer.tensor(v))]
@@ -108,7 +109,8 @@ def _cotangents_at_the_end(
 def _adjoint_in_budget(
     call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents, budget: Budget
 ) -> list[Any] | None:
-    """The adjoint from checkpoints; None for a loop that saves nothing, or can't be run again and doesn't have to."""
+    """Computes the cotangents from checkpoints; None for a loop that saves nothing, or can't be run again under a
+    budget that isn't strict."""
     node = call.node
     walked = shadow(node)
     adjoint, arrived = _adjoint_of_trips(walked, call.builder, arrived, tracked, budget)
@@ -134,8 +136,8 @@ def _place(node: Node) -> str:
 
 
 class AdjointBuilder(Builder):
-    """Traces the adjoint of a loop body. `rests` maps each stack of a loop in the body to what is left of it after the
-    adjoint of that loop has popped its share. `memory`: the budget of the loop, which loops in its body share."""
+    """Traces the adjoint of a loop body. `rests` maps each stack of an inner loop to the rest of the stack after the
+    adjoint of that loop has popped its residuals. `memory`: the budget of the loop, which inner loops share."""
 
     def __init__(self, name: str, parent: Builder, loop: Node, memory: Budget | None = None) -> None:
         super().__init__(name, parent, [loop.regions[1]])
@@ -146,7 +148,8 @@ class AdjointBuilder(Builder):
 
 
 class _Adjoint:
-    """The adjoint of a loop body: first walked back freely, then given its residuals."""
+    """The adjoint of a loop body. It is traced with values of the body captured freely; a plan then says how it gets
+    them."""
 
     def __init__(
         self, node: Node, carries: list[int], captures: list[int], varied: set[Value], budget: Budget | None
@@ -159,7 +162,7 @@ class _Adjoint:
         body_outputs = [self.body.outputs[i] for i in carries]
         self.arrived = [self.builder.add_input(v.type, _d(v)) for v in body_outputs]
         self.totals = [self.builder.add_input(self.body.inputs[i].type, _d(self.body.inputs[i])) for i in captures]
-        # Only differentiable nodes matter; listed before the walk, which extends inner loops.
+        # Only differentiable nodes matter. They are listed before the walk, because it extends inner loops.
         calls = [NodeCall(n, self.builder) for n in self.body.nodes]
         with self.builder:
             self.builder.graph.outputs = self._walk(calls, varied)
@@ -184,15 +187,15 @@ class _Adjoint:
         return results
 
     def emit(self, start: Sequence[Any], counters: Sequence[Any]) -> list[Any]:
-        """The backward loop in the current builder. `start`: its first carries; `counters`: what those of the plan were
-        before the first of its trips."""
+        """Emits the backward loop in the current builder. `start`: its initial carries; `counters`: the initial values
+        of the plan's counters in the forward loop."""
         types = [t.type for t in start]
         while True:
             trip = trace_region("adjoint", lambda left, *state: self._trip(left, state, counters), types)
             joined = [join_types(a, b) for a, b in zip(types, trip.types)]
             if joined == types:
                 break
-            # Cotangents whose shapes differ from trip to trip: their dimensions become unknown.
+            # The shapes of some cotangents differ from trip to trip: those dimensions become unknown.
             types = joined
         return emit_while(trace_region("trips left", lambda left, *rest: [_positive(left)], types), trip, start)
 
@@ -239,7 +242,8 @@ class _Adjoint:
 
 
 class ForwardLoop:
-    """Extends a `while` node in place with a trip counter and stacks; what an earlier gradient added is used again."""
+    """Extends a `while` node in place with a trip counter and stacks. Those that an earlier gradient added are
+    reused."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -247,7 +251,7 @@ class ForwardLoop:
         self.added = node.added
 
     def trip_count(self) -> Value:
-        """How many trips there are: read off the limit of a loop that counts, else counted."""
+        """The number of trips: computed from the limit of a counting loop, otherwise counted."""
         if "count" not in self.added:
             known = self._known_trips()
             if known is not None:
@@ -261,7 +265,7 @@ class ForwardLoop:
         return self.added["count"]
 
     def saved(self, value: Value) -> Value:
-        """The stack of all trips' values of `value`, after the loop."""
+        """The stack, after the loop, of the values that `value` had in all trips."""
         key = ("saved", value)
         if key not in self.added:
             element = stored_type(value.type)
@@ -273,7 +277,7 @@ class ForwardLoop:
         return self.added[key]
 
     def threaded(self, last: Value) -> Value:
-        """Makes the stack whose last state in a trip is `last` one stack over all trips."""
+        """Turns the stack whose final state in a trip is `last` into one stack over all trips."""
         key = ("threaded", last)
         if key not in self.added:
             empty = _origin(last)
@@ -286,9 +290,9 @@ class ForwardLoop:
         return self.added[key]
 
     def _room(self) -> list[Value]:
-        """Room for what each trip pushes, where the number of trips is known.
+        """The capacity for one element per trip, if the number of trips is known.
 
-        For one more, because the generated loop asks for room before it asks whether there is another trip.
+        It has room for one more, because the generated loop checks the capacity before it tests for another trip.
         """
         trips = self._known_trips()
         if trips is None:
@@ -297,7 +301,8 @@ class ForwardLoop:
         return [self._before(OPS["add"], {}, COUNT_TYPE, [trips, one])]
 
     def _room_for(self, empty: Node) -> list[Value]:
-        """Room for what all trips push on a stack that has room for what one does, where both numbers are known."""
+        """The capacity for the pushes of all trips, given a stack with the capacity for one trip, if both numbers are
+        known."""
         trips = self._known_trips()
         once = self._before_the_loop(empty.inputs[0]) if empty.inputs and trips is not None else None
         if once is None or trips is None:
@@ -308,7 +313,7 @@ class ForwardLoop:
         return [self._before(OPS["add"], {}, COUNT_TYPE, [total, one])]
 
     def _before_the_loop(self, value: Value) -> Value | None:
-        """A number of the body's, computed before the loop; None where it may differ from trip to trip."""
+        """A number from the body, computed before the loop; None if it may differ from trip to trip."""
         if value.node is None:
             k = self.body.inputs.index(value)
             is_kept = k >= self.node.attrs["carries"] or self.body.outputs[k] is value
@@ -320,8 +325,8 @@ class ForwardLoop:
         return self._before(value.node.op, value.node.attrs, value.type, known) if len(known) == len(operands) else None
 
     def _known_trips(self) -> Value | None:
-        """How many trips there will be, or None: where `while i < n` counts up by one to an unchanged `n`, or
-        `while i > n` down to it."""
+        """The number of trips, if `while i < n` counts up by one to an invariant `n`, or `while i > n` counts down to
+        it; otherwise None."""
         if "trips" not in self.added:
             found = limit_of(self.test)
             body, inputs, carries = self.body, self.node.inputs, self.node.attrs["carries"]
@@ -336,7 +341,7 @@ class ForwardLoop:
                 end = self._before(CONSTANT, {"value": limit}, inputs[index].type)
             first = inputs[index]
             if first.dtype.size == 8:
-                # Else the difference of two distant numbers might wrap round.
+                # Otherwise the difference of two distant numbers might overflow.
                 end = self._before(OPS["maximum" if is_up else "minimum"], {}, end.type, [end, first])
             ends = [self._before(OPS["cast"], {"dtype": COUNT_TYPE.dtype}, COUNT_TYPE, [v]) for v in (end, first)]
             if not is_up:
@@ -356,7 +361,7 @@ class ForwardLoop:
         return new.outputs[0]
 
     def _add_carry(self, key: Any, start: Value) -> Value:
-        """A new last carry; the caller appends its next value to the body's outputs."""
+        """Adds a last carry; the caller appends its next value to the body's outputs."""
         node, position = self.node, self.node.attrs["carries"]
         node.inputs.insert(position, start)
         for region in node.regions:
@@ -372,8 +377,8 @@ class ForwardLoop:
 
 
 def limit_of(test: Graph) -> tuple[int, int | ConstantArray, bool] | None:
-    """Of a test that is `i < n` or `i > n`: the positions of `i` and `n` among its inputs, or `n` itself where it is
-    constant, and whether `i` is to stay below."""
+    """For a test `i < n` or `i > n`: the positions of `i` and `n` among its inputs (or `n` itself if it is constant),
+    and whether the test is `<`."""
     node = test.outputs[0].node
     if node is None or node.op.name not in ("less", "greater") or any(v.shape != () for v in node.inputs):
         return None
@@ -409,7 +414,7 @@ def _origin(last: Value) -> Node:
 
 
 def _counted(body: Graph, index: int, first: Any, trips: Any, forward: Substitution) -> Any:
-    """A counter's value after so many trips: `first + trips * step` or `first - trips * step`."""
+    """A counter's value after `trips` trips: `first + trips * step` or `first - trips * step`."""
     update = body.outputs[index].node
     assert update is not None
     own = body.inputs[index]
@@ -426,7 +431,7 @@ def _counted(body: Graph, index: int, first: Any, trips: Any, forward: Substitut
     if known_step is None or np.any(known_step != 1):
         moved = apply(OPS["multiply"], [moved, builder.tensor(step_here)])
     if known_first is not None:
-        # A constant of the trip's own, so that what is known of it is seen there.
+        # The trip gets a constant of its own, so that passes over its graph see the value.
         if update.op.name == "add" and not np.any(known_first) and known_first.shape == moved._shape:
             return moved
         first = builder.constant(known_first)
@@ -462,8 +467,8 @@ def _varied_values(node: Node, active: Collection[int]) -> set[Value]:
 
 
 class _Reach:
-    """Which values of loops' bodies their results are computed from. Asked of each loop in a loop once for the same
-    question, so that the time doesn't grow exponentially with the depth of loops in loops."""
+    """Finds the values of loop bodies from which results are computed. Answers are cached for each inner loop, so that
+    the time doesn't grow exponentially with the nesting depth."""
 
     def __init__(self) -> None:
         self._varied: dict[tuple[Node, frozenset[int]], set[Value]] = {}
@@ -489,12 +494,12 @@ class _Reach:
         return self._carries[key]
 
     def values(self, body: Graph, carries: Collection[int], varied: set[Value], over: int = 0) -> set[Value]:
-        """The varied values that the next values of `carries` are computed from: in this trip, or with `over`, the
-        number of all carries, over any number of trips."""
+        """The varied values from which the next values of `carries` are computed: in this trip, or over any number of
+        trips if `over` is the number of all carries."""
         following = dict(zip(body.inputs[:over], body.outputs))
         position: dict[Node | None, int] = {node: -index for index, node in enumerate(body.nodes)}
         reached: set[Value] = set()
-        waiting: list[int] = []  # last nodes first: they have all that depends on them behind them
+        waiting: list[int] = []  # last nodes first: their users are already done
         queued: set[int] = set()
 
         def reach(value: Value | None) -> None:
@@ -519,8 +524,8 @@ class _Reach:
         return reached
 
     def _stacks_passed_by(self, node: Node, reached: set[Value], varied: set[Value]) -> set[Value]:
-        """The stacks that a loop takes but that its `reached` results don't depend on: those that an earlier gradient
-        made it push its residuals on. No cotangent comes back for them, and an empty stack is no zero to pop from."""
+        """The stacks that a loop takes but its `reached` results don't depend on: an earlier gradient made the loop
+        push its residuals on them. They get no cotangent, and an empty stack can't serve as a zero to pop from."""
         stacks = {v for v in node.inputs if isinstance(v.type, StackType) and v in varied}
         if node.op.name != "while" or not stacks:
             return set()

@@ -8,7 +8,7 @@
 
 The adjoint of a branch runs the branch again, which would need a copy of the whole array in each trip of the outer
 loop. The adjoint of a loop directly in a loop saves only what was read. If the branch isn't taken, the loop makes no
-trips: its limit is where it begins, or its test asks for the predicate first.
+trips: its limit equals its start, or its test checks the predicate first.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ BOOL = TensorType(dtypes.bool_, ())
 
 
 def take_out_loops(node: Node, roots: Collection[Value]) -> list[Node]:
-    """Takes loops out of a `cond`, in place; gives the nodes that stand for it now, in program order.
+    """Moves loops out of a `cond`, in place. Returns the nodes that replace it, in program order.
 
-    roots: those inputs of the node's graph that are arrays which the loop changes in place.
+    roots: the inputs of the node's graph that are arrays which the enclosing loop changes in place.
     """
     known = Origins().of(node.graph)
     for side, region in enumerate(node.regions):
@@ -49,22 +49,23 @@ def take_out_loops(node: Node, roots: Collection[Value]) -> list[Node]:
 
 
 def _moves_stacks(region: Graph, loop: Node) -> bool:
-    """Whether taking the loop out would bring stacks out of the branch, as those between a loop and its adjoint: what
-    loops around it would have to keep of them isn't known."""
+    """Whether moving the loop out would also move stacks out of the branch, such as those between a loop and its
+    adjoint. It isn't known what enclosing loops would have to save of them."""
     before = region.nodes[: region.nodes.index(loop)]
     return any(isinstance(v.type, StackType) for v in (*loop.inputs, *[v for n in before for v in n.outputs]))
 
 
 class _Split:
-    """A branch that becomes what stands before a loop, the loop, and what stands after it. `made`: the nodes before the
-    one that was the whole branch, which holds the rest."""
+    """Splits a branch into the nodes before a loop, the loop, and the nodes after it. `made`: the new nodes, which
+    precede the original `cond`; that keeps the nodes after the loop."""
 
     def __init__(self, node: Node, side: int, loop: Node, origins: dict[Value, Value]) -> None:
         self.node, self.side, self.loop, self.graph = node, side, loop, node.graph
         self.region, self.other = node.regions[side], node.regions[1 - side]
         self.origins = origins
         self.made: list[Node] = []
-        # What values of the branch are called outside of it; and what its inputs are by now, where it isn't taken.
+        # The outer value for each value of the branch; and the current outer value of each input if the branch isn't
+        # taken.
         self.outside = dict(zip(self.region.inputs, node.inputs[1:]))
         self.latest = dict(self.outside)
         at = self.region.nodes.index(loop)
@@ -76,8 +77,9 @@ class _Split:
         self.graph.program = None
 
     def _first_part(self, before: list[Node], after: list[Node]) -> dict[int, Value]:
-        """What stands before the loop, which hands out values; the other branch hands out its inputs or zeros. Gives
-        the operand of the loop that is another where it isn't to make trips, by its number."""
+        """Makes a `cond` of the nodes before the loop. It returns the values that are used later; its other branch
+        returns its inputs or placeholders. Returns, by position, the operand of the loop that differs if the loop must
+        make no trips."""
         given = {v for n in before for v in n.outputs}
         used = dict.fromkeys([*self.loop.inputs, *[v for n in after for v in n.inputs], *self.region.outputs])
         handed = [v for v in used if v in given and not _is_constant(v)]
@@ -129,7 +131,8 @@ class _Split:
         return predicate if self.side == 0 else self._add(OPS["logical_not"], [predicate], {}, [BOOL]).outputs[0]
 
     def _last_part(self, after: list[Node]) -> None:
-        """Makes the branch what stands after the loop. The other branch stays, and takes what its inputs are by now."""
+        """Reduces the branch to the nodes after the loop. The other branch stays; its inputs become their current
+        values."""
         needed = dict.fromkeys([*[v for n in after for v in n.inputs], *self.region.outputs])
         own = [v for v in needed if v in self.outside]
         others = [self.latest[v] for v in self.region.inputs]
@@ -152,13 +155,13 @@ class _Split:
         self.node.regions = (rest, other) if self.side == 0 else (other, rest)
 
     def _origin(self, value: Value) -> Value | None:
-        """The input of the branch that a value is, but for updates; of an order token, the one that it comes from."""
+        """The input of the branch that a value is an updated version of; for an order token, the input token."""
         if isinstance(value.type, TokenType):
             return next(v for v in self.region.inputs if isinstance(v.type, TokenType))
         return self.origins.get(value)
 
     def _is_now(self, value: Value, result: Value, renamed: bool = True) -> None:
-        """A value of the branch has become a value outside of it, which is its origin where the branch isn't taken."""
+        """Records the outer value of a value of the branch. If the branch isn't taken, it equals the value's origin."""
         if renamed:
             self.outside[value] = result
         origin = self._origin(value)
@@ -181,8 +184,8 @@ class _Split:
 
 
 def _bound(loop: Node) -> tuple[int, Value | ConstantArray] | None:
-    """Of a loop that counts to a limit: the number of the operand that can keep it from making trips, and the value
-    which that must have for it."""
+    """For a loop that counts to a limit: the position of an operand that can prevent all trips, and the value it needs
+    for that."""
     found = limit_of(loop.regions[0])
     if found is None:
         return None
@@ -191,7 +194,7 @@ def _bound(loop: Node) -> tuple[int, Value | ConstantArray] | None:
 
 
 def _only_if(test: Graph) -> Graph:
-    """A loop's test that has one more operand, which must be true for it to be run."""
+    """Returns a loop's test with one more operand, a predicate. The test runs only if the predicate is true."""
     asking, mapping = _with_inputs(test.name, test.inputs)
     predicate = asking.add_input(BOOL)
     never, _ = _with_inputs("not taken", test.inputs)
@@ -207,7 +210,7 @@ def _with_inputs(name: str, values: Sequence[Value]) -> tuple[Graph, Substitutio
 
 
 def _placeholder(graph: Graph, value: Value) -> Value:
-    """What stands in the other branch for a value that nobody reads then."""
+    """The result of the other branch for a value that isn't read if that branch is taken."""
     assert isinstance(value.type, TensorType)
     return empty_like_type(graph, value.type)
 

@@ -102,7 +102,7 @@ PY_FUNCTION = register(
         "py_function", lambda inputs, attrs: (*attrs["types"], _RECORD), _kernel,
         grad=lambda op, *dy: _rule(op.inputs, op.outputs, dy),
         effect=True, multiple=True, calls_python=True, label="EagerPyFunc",
-        doc="Calls a Python function that computes with eager tensors; also gives what a tape saw.",
+        doc="Calls a Python function that computes with eager tensors; also returns what a tape recorded.",
         is_quiet=True,
     )
 )  # fmt: skip

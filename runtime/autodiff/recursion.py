@@ -43,7 +43,7 @@ class _Group:
         self.wanted: list[str] = []  # functions whose adjoints are called
 
     def adjoint(self, name: str) -> str:
-        """The name of a function's adjoint, which will be there."""
+        """The name of a function's adjoint, which is built later."""
         adjoint = f"{name}'"
         if adjoint not in self.functions and name not in self.wanted:
             self.wanted.append(name)
@@ -51,7 +51,7 @@ class _Group:
 
 
 class _Groups(threading.local):
-    """The groups around what is being differentiated, outermost first."""
+    """The groups that enclose the function being differentiated, outermost first."""
 
     def __init__(self) -> None:
         self.open: list[_Group] = []
@@ -90,7 +90,7 @@ def adjoint_of_letrec(
 def adjoint_of_call(
     call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
 ) -> list[Any]:
-    """Cotangents of the arguments of a call inside of a function."""
+    """Cotangents of the arguments of a call inside a function."""
     name = call.node.attrs["function"]
     group = next((each for each in reversed(_groups.open) if name in each.functions), None)
     if group is None:
@@ -143,7 +143,7 @@ def _adjoint_function(name: str, function: Graph) -> Builder:
 
 
 def _called(functions: dict[str, Graph], entry: str) -> list[str]:
-    """The functions that one may come to call, itself included."""
+    """The functions that `entry` may call, directly or indirectly, and itself."""
     found = [entry]
     for name in found:
         for node in functions[name].walk():
@@ -154,7 +154,7 @@ def _called(functions: dict[str, Graph], entry: str) -> list[str]:
 
 
 def _without_captures(node: Node) -> dict[str, Graph]:
-    """Copies of a `letrec` node's functions that have no effects, and take its captures as arguments."""
+    """Copies of a `letrec` node's functions without effects, which take its captures as arguments."""
     (silent,) = silenced([node])
     regions = [copy_graph(region) for region in silent.regions]
     copy = Node(node.op, silent.inputs, dict(silent.attrs), (), node.graph, regions)

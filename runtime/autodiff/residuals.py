@@ -1,4 +1,4 @@
-"""Decides how the adjoint of a loop body gets the forward trip's values that it needs.
+"""Decides how the adjoint of a loop body gets the values that it needs from the forward trip.
 
     invariant      a capture, or a carry that the body passes on unchanged: used as it is
     counters       an integer carry `i ± step`: computed from its first value and the number of trips before
@@ -27,7 +27,7 @@ from runtime.ops.zeros import zeros_of
 from runtime.types import StackType, TensorType, Type
 
 _UNKNOWN_ELEMENTS = 1 << 20
-# Repeating a value from more values than this isn't considered: deciding that would take longer the more there are.
+# A value that depends on more saved values than this isn't recomputed; this bounds the time for the decision.
 _MOST_LEAVES = 32
 
 
@@ -42,9 +42,9 @@ class Plan:
 
 
 def forget_known_shapes(adjoint: Builder, body: Graph) -> None:
-    """Puts zeros in the place of what `adjoint` captures of the body for its shape only, where the shape is known.
+    """Replaces values that `adjoint` captures from the body only for their shape by zeros, if the shape is static.
 
-    They are never computed: whoever looks at a shape only doesn't need them.
+    The zeros are never computed, since only their shape is used.
     """
     graph = adjoint.graph
     candidates = {
@@ -73,34 +73,35 @@ def forget_known_shapes(adjoint: Builder, body: Graph) -> None:
 
 
 def plan_residuals(loop: Node, adjoint: Builder) -> Plan:
-    """The plan for what `adjoint` captures of the loop's body."""
+    """Returns the plan for the values that `adjoint` captures from the loop's body."""
     body = loop.regions[1]
     needed = [v for v in adjoint.captured if v.graph is body]
     return _Planner(loop, body, adjoint.parent).plan(needed)
 
 
 def stored_type(type_: Type) -> TensorType:
-    """The type of what stands on a stack for a residual: a number for an array of one element, whose dimensions needn't
-    be kept beside it then."""
+    """The type in which a residual is stored on a stack. An array of one element is stored as a scalar, so that its
+    dimensions needn't be stored with it."""
     assert isinstance(type_, TensorType)
     return TensorType(type_.dtype, ()) if shapes.element_count(type_.shape) == 1 else type_
 
 
 def stored(residual: Any, type_: Type) -> Any:
-    """What stands on a stack for a residual of this type."""
+    """Converts a residual of this type to the form in which it is stored on a stack."""
     return residual if stored_type(type_) == type_ else apply(OPS["reshape"], [residual], {"shape": ()})
 
 
 def restored(popped: Any, type_: Type) -> Any:
-    """The residual of this type, of which `popped` stood on a stack."""
+    """Converts a value popped from a stack back to a residual of this type."""
     assert isinstance(type_, TensorType)
     return popped if stored_type(type_) == type_ else apply(OPS["reshape"], [popped], {"shape": type_.shape})
 
 
 def is_overwritten(value: Value, builder: Builder | None) -> bool:
-    """Whether a value is an array that a loop changes in place whose adjoint `builder` traces, or one around it does.
+    """Whether a value is an array that is changed in place by a loop whose adjoint `builder`, or one of its parents,
+    traces.
 
-    To have it in the adjoint of a trip, a copy must have been kept of it.
+    The adjoint of a trip could use it only if each trip had saved a copy.
     """
     while builder is not None:
         if value.graph is builder.graph:
@@ -126,7 +127,7 @@ def is_overwritten(value: Value, builder: Builder | None) -> bool:
 
 
 class _Planner:
-    """Decides once for each value. Values are decided in program order, so that each finds its operands decided."""
+    """Decides once for each value, in program order, so that the operands of a value are decided before it."""
 
     def __init__(self, loop: Node, body: Graph, around: Builder | None) -> None:
         count = loop.attrs["carries"]
@@ -192,7 +193,7 @@ class _Planner:
                 self.out.saved.append(value)
 
     def step_of(self, index: int) -> Value | None:
-        """What an integer counter adds or takes away each trip, if it is one with a constant step."""
+        """What an integer counter adds or subtracts in each trip, if its step is constant; otherwise None."""
         own, update = self.body.inputs[index], self.body.outputs[index].node
         if update is None or not isinstance(own.type, TensorType) or is_differentiable(own.type):
             return None
@@ -214,9 +215,9 @@ class _Planner:
         return leaves is not None and sum(_bytes(v) for v in leaves if v not in self.done) <= _bytes(value)
 
     def leaves_of(self, value: Value) -> frozenset[Value] | None:
-        """What repeating `value` would have to save; None when it can't be repeated, or from too many values.
+        """The values that must be saved to recompute `value`; None if it can't be recomputed, or depends on too many.
 
-        Found once for each value. What has become available since is still among the leaves.
+        The result is cached. It may contain values that have become available since.
         """
         waiting = [value]
         while waiting:
@@ -264,7 +265,7 @@ def is_array(value: Value) -> bool:
 
 
 def can_repeat(node: Node) -> bool:
-    """Whether running the node again is cheap, and gives the same."""
+    """Whether running the node again is cheap and gives the same result."""
     if node.regions or node.op.effect:
         return False
     if node.op.cheap:

@@ -18,11 +18,11 @@ from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor
 from runtime.types import StackType
 
 # Adjoints of ops with regions: (call, output cotangents, tracked, sums) -> cotangents of the call's inputs. `sums` are
-# the cotangents of the inputs from later calls. A rule that takes one of them (`sums.take`) adds its own part to it and
-# gives the new sum.
+# the cotangents of the inputs from later calls. A rule that takes one of them (`sums.take`) adds its own contribution
+# and returns the new sum.
 RegionRule = Callable[[Any, Sequence[Any], Callable[[Any], bool], "Cotangents"], Sequence[Any]]
 REGION_RULES: dict[str, RegionRule] = {}
-# The key of the rule for ops whose own rule needs a rank that isn't known.
+# The key of the rule for ops whose own rule needs a rank but meets an unknown one.
 UNRANKED = "unknown rank"
 
 
@@ -44,22 +44,22 @@ class Cotangents:
         return self.sums.get(key_of(tensor))
 
     def take(self, tensor: Any) -> Any:
-        """Like `get`, and forgets it: nothing before the defining call can ask again."""
+        """Like `get`, but removes the sum: no call before the defining one needs it."""
         return self.sums.pop(key_of(tensor), None)
 
 
 def taken_sum(sums: Cotangents, tensor: Any) -> Any:
-    """The sum that a region rule begins with for an array that a loop or branch reads, or None.
+    """The sum from which a region rule starts for an array that a loop or branch reads, or None.
 
-    Nested loops that read elements of an array thus all add to one array. Were each to begin with zeros, to be added to
-    the sum when it has ended, each run of an inner loop would cost as much as the array has elements.
+    Nested loops that read elements of an array thus all add to one array. If each started from zeros and its result was
+    added to the sum afterwards, each run of an inner loop would take time proportional to the size of the array.
     """
     return None if isinstance(tensor.type, StackType) else sums.take(tensor)
 
 
 def accumulate(total: Any, part: Any, add: Callable[[Any, Any], Any] | None = None) -> Any:
-    """`total + part`, or `add(total, part)`. A part that was just scattered into zeros is added at its place instead,
-    so that summing the gradients of the rows of a matrix costs a row each, not a matrix each."""
+    """`total + part`, or `add(total, part)`. A part that was just scattered into zeros is scattered into the total
+    instead. So adding the gradient of one row of a matrix costs one row, not the whole matrix."""
     if isinstance(part.type, StackType):
         return apply(stack.ADD, [total, part])
     if type(part) is SymbolicTensor and part.value.node is not None:
@@ -79,7 +79,7 @@ def walk_back(
 
     tracked   whether a tensor depends on a source: others get no cotangent
     keep      whether the cotangent of a call's output is wanted after the walk has passed the call
-    Of graphs with growable arrays `buffers.mark_growing` must know before.
+    For graphs with growable arrays, call `buffers.mark_growing` first.
     Raises LookupError for a call on the path whose op has no gradient.
     """
     for call in reversed(list(calls)):

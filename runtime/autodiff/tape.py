@@ -210,7 +210,7 @@ class GradientTape:
                 reads.append(tensor)
 
     def mark(self) -> Callable[[], None]:
-        """What makes the tape forget all that it records from now on, which a trace throws away."""
+        """Returns a function that removes all records from now on, for a trace that is thrown away."""
         count, tracked, variables = len(self._calls), dict(self._tracked), dict(self._variables)
         reads = {key: [*tensors] for key, tensors in self._reads.items()}
 
@@ -397,7 +397,7 @@ class GradientTape:
     def _seed(self, cotangents: Cotangents, target: Any, seed: Any) -> None:
         if isinstance(target, Variable):
             if not self._reads.get(id(target)):
-                # A variable that was handed through without being used: its gradient for itself is one.
+                # The variable was passed through unchanged: its gradient with respect to itself is one.
                 tensor = target.read_value()
                 if not self._reads.get(id(target)):
                     self._reads[id(target)] = [tensor]

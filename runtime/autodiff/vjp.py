@@ -3,7 +3,7 @@
     f: x -> y        →     forward:  x -> y, r
                            backward: dy, r -> dx
 
-Either is a graph like any other: it can be optimised, compiled and differentiated again.
+Both are ordinary graphs: they can be optimised, compiled and differentiated again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.autodiff import late, rules  # noqa: F401 - adjoints of control flow, and of calls put off
+from runtime.autodiff import late, rules  # noqa: F401 - adjoints of control flow and of deferred calls
 from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.residuals import can_repeat
@@ -41,7 +41,7 @@ class Vjp:
 def build_vjp(graph: Graph, wanted: Sequence[int], outputs: Sequence[int]) -> Vjp:
     """The two graphs for cotangents of the inputs `wanted`, given those of `outputs`.
 
-    Raises LookupError when an op on the way has no gradient.
+    Raises LookupError if an op between them has no gradient.
     """
     forward = copy_graph(graph)
     forward.name = f"{graph.name} with residuals"
@@ -73,7 +73,7 @@ def build_vjp(graph: Graph, wanted: Sequence[int], outputs: Sequence[int]) -> Vj
 
 
 def _keep_or_repeat(builder: Builder, forward: Graph) -> list[Value]:
-    """Replaces captured constants by their own copies; gives the other captured values in the order of the inputs."""
+    """Replaces captured constants by copies. Returns the other captured values in the order of the inputs."""
     graph = builder.graph
     residuals = []
     repeated = []

@@ -24,10 +24,10 @@ from typing import Any
 
 from runtime.codegen.backends import driver as kernels
 
-# Python runs one thread at a time: a compiler that started at once would make the call that requests it take twice as
-# long, and hold the lock that a running loop needs to be compiled (`on_stack_replacement.py`). What it makes serves
-# later calls only, so it lets that one finish first, and then what is done with the result, if that is over within so
-# many seconds.
+# Python runs one thread at a time. A compiler that started at once would double the time of the call that requests it,
+# and hold the lock that a running loop needs for its own compilation (`on_stack_replacement.py`). Only later calls
+# profit from the compiled code, so the compiler first lets that call finish, and any calls that follow at once, for up
+# to this many seconds.
 START_TIMEOUT = 5.0
 QUIET = 0.02  # seconds after the last such call
 _EXIT_TIMEOUT = 5.0  # seconds that the exit waits for native compiler code to return
@@ -69,7 +69,7 @@ class Worker:
         self._waiting = 0  # threads in `wait`
         self._closed = False
         self._started = self._ended = False
-        self._ident: int | None = None  # the thread's, once it runs
+        self._ident: int | None = None  # of the thread, once it runs
 
     def submit(self, step: Step, urgent: bool = False, gain: Callable[[], float] = _at_once) -> bool:
         """Runs `step` in the background until it returns False. Returns False, without running it, once the process is
@@ -99,7 +99,7 @@ class Worker:
 
     @contextlib.contextmanager
     def deferred_by_call(self) -> Iterator[None]:
-        """Within it no job starts, until START_TIMEOUT has passed."""
+        """No job starts within this block until START_TIMEOUT has passed."""
         with self._condition:
             self._calls += 1
         try:
@@ -190,8 +190,8 @@ class Worker:
 
 
 def _hide_stops() -> None:
-    """An interrupt that arrives in a callback of the compiler is swallowed there, and the next one is effective; this
-    keeps Python from reporting the first on stderr."""
+    """An interrupt that arrives in a callback of the compiler is lost there, and the next one takes effect. This keeps
+    Python from reporting the first one on stderr."""
     report = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:

@@ -29,8 +29,8 @@ from runtime.progress import progress
 from runtime.recursion import room_for
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
-# Yields after each kernel except the last what uses the kernels so far, if anything; returns the graph as a callable,
-# or None if no part of it is native.
+# After each kernel except the last, yields a callable that uses the kernels so far, or None. Returns the graph as a
+# callable, or None if no part of it is native.
 Compilation = Generator["Call | None", None, "Call | None"]
 
 _LOCK_TIMEOUT = 0.03  # seconds to wait while another thread loads a kernel from the cache
@@ -51,7 +51,7 @@ def compilation(
 
 
 def finished(work: Compilation, advance: Callable[[], None] = lambda: None) -> Call | None:
-    """Runs a compilation to its end; its result. Calls `advance` after each kernel but the last."""
+    """Runs a compilation to its end and returns its result. Calls `advance` after each kernel but the last."""
     while True:
         try:
             next(work)
@@ -79,7 +79,7 @@ class Executable:
         self.spent = 0.0  # seconds on the interpreter so far
         self._call: Call | None = None
         self._work: Compilation | None = None  # the background thread's unfinished compilation
-        self._partly: Call | None = None  # what uses its kernels
+        self._partly: Call | None = None  # the callable that uses its kernels so far
         self._cost = 0  # number of operations to compile
         self._lock = threading.Lock()
         self._requested = False
@@ -95,7 +95,7 @@ class Executable:
 
     @property
     def settled(self) -> Call | None:
-        """What all further calls run; None until that is decided."""
+        """The callable that all further calls run; None until it is decided."""
         return self._call
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:

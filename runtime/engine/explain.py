@@ -1,4 +1,5 @@
-"""How a graph runs, as data: its loops, its kernels and the nodes fused in them, what stays on the interpreter and why.
+"""How a graph runs, as data: its loops, its kernels and the nodes fused in them, the interpreted operations and the
+reasons.
 
     Report ─┬─ Loop     a line of user code: staged as one `while`, or unrolled while tracing
             ├─ Kernel ── Nest    nodes that share one pass over memory, or one operation with its own kernel code
@@ -37,8 +38,8 @@ Span = tuple[str, int, str]
 
 @dataclass
 class Loop:
-    """span: the user's line. trips: of an unrolled loop, in all; None: staged. operations: in its body, or left in the
-    graph. times: how often an unrolled loop ran."""
+    """span: the user's line. trips: the total for an unrolled loop; None: staged. operations: in its body, or left in
+    the graph. times: how often an unrolled loop ran."""
 
     span: Span | None
     trips: int | None
@@ -66,7 +67,7 @@ class Nest:
 
 @dataclass
 class Kernel:
-    """One native function. record: how it came into this process; None: it hasn't been asked for."""
+    """One native function. record: how it came into this process; None: it hasn't been requested yet."""
 
     name: str
     nests: list[Nest]
@@ -74,8 +75,8 @@ class Kernel:
     small: int  # operations on tensors of few elements, which are variables
     record: Record | None
     source: KernelSource
-    lanes: list[int] = field(default_factory=list)  # of loops whose trips run side by side, how many do
-    times: int = 1  # that it runs in a call: equal parts of a graph share it
+    lanes: list[int] = field(default_factory=list)  # for each vectorized outer loop, how many trips run at once
+    times: int = 1  # runs per call: equal parts of a graph share the kernel
     seconds: float | None = None  # of one run, where that was measured
 
     @property
@@ -93,7 +94,7 @@ class Kernel:
 
     @property
     def moved(self) -> int:
-        """Bytes of the nests outside of staged loops, as far as they are known."""
+        """Bytes of the nests outside staged loops, as far as they are known."""
         return self.times * sum(nest.moved or 0 for nest in self.nests if nest.loop is None)
 
     @property
@@ -121,8 +122,8 @@ class Section:
     stays: list[Stay] = field(default_factory=list)
     seconds: float | None = None  # of one call, where that was measured
     unmeasured: str | None = None
-    calls: str | None = None  # what answers them, where that is settled
-    places: list[str] = field(default_factory=list)  # how it runs on GPUs, and why not
+    calls: str | None = None  # what runs them, once that is decided
+    places: list[str] = field(default_factory=list)  # how it runs on GPUs, or why it doesn't
 
 
 @dataclass
@@ -132,11 +133,11 @@ class Report:
     name: str
     signature: str
     sections: list[Section]
-    phases: list[Phase] = field(default_factory=list)  # what was recorded of tracing, compiling and a call
+    phases: list[Phase] = field(default_factory=list)  # the recorded phases: tracing, compiling, a call
 
 
 def explain(title: str, executable: Executable, traced: Graph) -> Section:
-    """The section of one executable; `traced` is the graph that the trace left."""
+    """The section of one executable; `traced` is the graph before passes."""
     graph = executable.graph
     section = Section(title, _tier(executable), list(_loops(graph, traced)))
     section.places = [line for placed in executable.placed.values() for line in placed.lines()]
@@ -150,9 +151,9 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
             continue
         try:
             kernel = _kernel(part) if native else None
-        except NotNative:  # the form of an op refuses these operands
+        except NotNative:  # the lowering of an op doesn't support these operands
             kernel = None
-        except Exception as error:  # a fault of this project: calls warn of it, and all of the graph is interpreted
+        except Exception as error:  # a bug in this project: calls warn about it, and the whole graph is interpreted
             if os.environ.get("AUTOGRAPH_STRICT") == "1":
                 raise
             nodes = [node for node in part.nodes if node.op.name != "constant"]
@@ -237,7 +238,7 @@ def _alone(node: Node, loop: Span | None) -> Nest:
     operations: int | None = None
     space = _space([node])
     if node.op.is_update or node.op.reads_part:
-        # Of the array itself only these elements are touched: those that are changed, or read.
+        # Only these elements of the array are accessed: those that are changed or read.
         part = node.outputs if node.op.reads_part else node.inputs[1:]
         values = dict.fromkeys([*node.inputs[1:], *(node.outputs if node.op.reads_part else ())])
         space = max((_shape(v) for v in part), key=lambda shape: _count(shape) or 0, default=())
@@ -265,7 +266,7 @@ def _surroundings(graph: Graph, loop: Span | None) -> Iterator[tuple[Node, Span 
 
 
 def note_stays(part: Graph, stays: list[Stay]) -> None:
-    """Adds what an interpreted part holds to `stays`, by reasons."""
+    """Adds the operations of an interpreted part to `stays`, grouped by reason."""
     by_reason = {stay.reason: stay for stay in stays}
     for node in part.nodes:
         if node.op.name == "constant":

@@ -73,7 +73,7 @@ class _Page:
     def __init__(self, report: Report, machine: Machine) -> None:
         self.report = report
         self.machine = machine
-        self.marks: dict[str, dict[int, list[str]]] = {}  # file -> line -> what happens to it, in a word or two
+        self.marks: dict[str, dict[int, list[str]]] = {}  # file -> line -> short labels
         for section in report.sections:
             for text, spans in _marks(section):
                 for filename, line, _ in spans:
@@ -129,7 +129,7 @@ class _Page:
             yield f'<div class="entry">{describe_small(kernel.small)}</div>\n'
 
     def bar(self, nest: Nest) -> str:
-        """How long it must take beside the others, at least."""
+        """A bar for the least time that an entry takes, relative to the others."""
         least, _ = self.machine.floor(nest.moved or 0, nest.operations or 0)
         width = 8 * least / self.longest if self.longest else 0
         return f'<i class="bar" style="width:{width:.2f}em"></i>' if width > 0.05 else ""

@@ -45,8 +45,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 14.0, 16.0, 44.0
 
 
 def timeline(phases: Sequence[Phase]) -> Iterator[str]:
-    """A chart for each phase, each with a scale of its own: kernels take microseconds where compilers take
-    milliseconds."""
+    """A chart for each phase, each with its own scale: kernels take microseconds, but compilers take milliseconds."""
     for phase in phases:
         yield f"<figure>\n<figcaption>{html.escape(phase.title)}: {duration(phase.seconds)}</figcaption>\n"
         for row in phase.rows:

@@ -1,4 +1,4 @@
-"""Warnings about the compiler: it failed (with the operation, the user's line, the kernel's file), or is slow."""
+"""Warnings about the compiler: that it failed (with the operation, the user's line, the kernel's file), or is slow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def warn(graph: Graph, error: Exception, told: set[str]) -> str:
 
 
 def warn_of_length(graph: Graph, operations: int, told: set[str]) -> None:
-    """Warns once for a function that its compilation takes long, and what to do."""
+    """Warns once per function that its compilation takes long, and says what to do."""
     if _LENGTH in told:
         return
     told.add(_LENGTH)
@@ -76,7 +76,7 @@ def warn_at(text: str, graph: Graph, node: Node | None = None) -> None:
 
 
 def _culprit(graph: Graph) -> Node | None:
-    """The first operation whose compilation fails also by itself."""
+    """The first operation whose compilation fails on its own, too."""
     tried: set[tuple] = set()
     for node in graph.walk():
         key = (node.op.name, *[str(v.type) for v in (*node.inputs, *node.outputs)])

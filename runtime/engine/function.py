@@ -35,7 +35,8 @@ from runtime.types import StackType, TensorType
 class GraphFunction:
     """Calls `graph` on eager tensors (and stacks).
 
-    jit_compile  True: compile before the first run; False: always interpret; None: interpret, and compile aside.
+    jit_compile  True: compile before the first run; False: always interpret; None: interpret, and compile in the
+                 background
     told         see `Executable`
     """
 
@@ -65,7 +66,7 @@ class GraphFunction:
         return self.run(inputs)
 
     def direct(self) -> Callable[[list[Any]], list[Any]] | None:
-        """The callable from arrays to arrays that all further calls run; None until that is decided, or if not all
+        """The callable from arrays to arrays that all further calls run; None until it is decided, or if not all
         results are tensors."""
         plain = all(isinstance(v.type, TensorType) for v in self.graph.outputs)
         return self.executable.settled if plain else None
@@ -87,7 +88,7 @@ class GraphFunction:
     ) -> list[EagerTensor]:
         gradient = self.gradient(wanted)
         while order > 1 and gradient.acts:
-            # With effects it can't run again for the residuals of the next order.
+            # A graph with effects can't run again for the residuals of the next order.
             gradient, order = gradient.with_more(), order - 1
         outputs = tuple(gradient.forward.run(inputs))
         for recorder in recorders:
@@ -112,8 +113,8 @@ class GraphFunction:
 class _Gradient:
     """The op that tapes record for a call: `grad` has the signature of an op table row's.
 
-    The call's outputs are those of `forward`, which are, in this order: the function's results, residuals of
-    their gradient, residuals of the second-order gradient, and so on. `before` is the gradient of one order less.
+    The call's outputs are those of `forward`, which are, in this order: the function's results, residuals of their
+    gradient, residuals of the second-order gradient, and so on. `before` is the gradient of the previous order.
     """
 
     multiple = True
@@ -175,7 +176,7 @@ class _Gradient:
 
 
 def _run(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
-    """Interprets a graph that is called once, as those of Jacobians are."""
+    """Interprets a graph that is called only once, such as that of a Jacobian."""
     return GraphFunction(optimize(graph), jit_compile=False)(inputs)
 
 

@@ -20,13 +20,13 @@ from runtime.codegen.passes.parallelize import thread_count
 
 _BYTES = 32 << 20
 _SIZE = 512
-_TRIES, _SECONDS = 4, 0.1  # at least so many tries, and for so long
+_TRIES, _SECONDS = 4, 0.1  # the least number of tries, and their least total time
 
 
 @dataclass(frozen=True)
 class Machine:
-    """bandwidth: bytes per second; arithmetic: float32 operations per second; threads: that the bandwidth was measured
-    with; seconds: the time of the measurement."""
+    """bandwidth: bytes per second; arithmetic: float32 operations per second; threads: the number with which the
+    bandwidth was measured; seconds: the time of the measurement."""
 
     bandwidth: float
     arithmetic: float
@@ -34,12 +34,13 @@ class Machine:
     seconds: float
 
     def floor(self, moved: int, operations: int) -> tuple[float, str]:
-        """The least time in seconds for so many bytes and operations, and which of the two limits it."""
+        """The least time in seconds for moving `moved` bytes and computing `operations`, and which of the two limits
+        it."""
         memory, compute = moved / self.bandwidth, operations / self.arithmetic
         return (memory, "memory") if memory >= compute else (compute, "arithmetic")
 
     def allows(self, intensity: float) -> float:
-        """The most operations per second of what does so many for each byte."""
+        """The highest rate, in operations per second, of a kernel with this number of operations per byte."""
         return min(self.arithmetic, self.bandwidth * intensity)
 
 

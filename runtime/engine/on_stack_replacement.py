@@ -8,8 +8,8 @@ at a time and both would slow each other down. While LLVM works, which takes lon
 end. Compiled code that an earlier process left on disk (`codegen/backends/graph_cache.py`) is loaded almost at once.
 Single loops are stored there only if loading them would have paid, and if the graph as a whole isn't one kernel.
 
-Of nested loops the outermost is replaced, and its inner loops with it; the innermost goes first where a single run of
-it already takes that long. A recursive function counts as a loop whose trips are its calls. Time is the thread's CPU
+Of nested loops, the outermost is replaced, and its inner loops with it. The innermost is replaced first if a single run
+of it already takes that long. A recursive function counts as a loop whose trips are its calls. Time is the thread's CPU
 time, since other programs slow the compiler down as well.
 """
 
@@ -32,7 +32,7 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 
 # Estimated seconds of Python code before LLVM starts: once per process, per kernel, per scalar node, per array node.
 _STARTING, _KERNEL, _NUMBER, _ARRAY = 0.03, 0.008, 0.0005, 0.002
-_SHARE = 0.8  # the part of them for which a loop is interpreted first
+_SHARE = 0.8  # the fraction of this time for which a loop is interpreted first
 _LOAD_TIME = 0.03  # seconds to load compiled code from disk, the first time in a process
 _LOOKUP_THRESHOLD = 0.002  # seconds after which it pays to look for some
 _TRIP_LIMIT = 0.03  # seconds that a trip of a compiled outer loop may last before its inner loop is compiled
@@ -41,7 +41,7 @@ _LONGEST_WAIT = 1.0  # seconds, for the compiler's Python code
 
 
 class Loop:
-    """A `while` or `letrec` node, and the node compiled as a graph of its own, once that was worth it."""
+    """A `while` or `letrec` node, and, once it was worth compiling, the node compiled as a graph of its own."""
 
     def __init__(self, node: Node, compile_it: Callable[[Graph], Call | None]) -> None:
         self.node = node
@@ -86,18 +86,18 @@ class Loop:
         return self._compiler is not None and self.call is None and not self.refused
 
     def start_compiling(self) -> None:
-        """Requests its compilation; returns when only LLVM's work is left, or all is done."""
+        """Requests its compilation. Returns when only LLVM's work is left, or none."""
         with self._lock:
             if self._compiler is not background.worker:
                 self._compiler = background.worker
                 if not background.worker.submit(self._work, urgent=True):
                     return  # the process is exiting
-        # Not while it compiles something else, which may take long.
+        # Don't wait while the compiler works on something else, which may take long.
         if background.worker.is_compiling(self._work):
             self._python_done.wait(_LONGEST_WAIT)
 
     def _work(self) -> None:
-        with rarely():  # a garbage collection would delay whoever waits
+        with rarely():  # a garbage collection would delay the waiting loop
             try:
                 with urgent_compilation(self._python_done.set) as later:
                     self.call = self._compile(self._graph())
@@ -177,14 +177,14 @@ class TierUp:
             return None
         outermost = hot[0]
         if outermost.loop.call is not None:
-            # It continues in native code at its next trip. Where the current one lasts, an inner loop is replaced
+            # It continues in native code at its next trip. If the current trip takes long, an inner loop is replaced
             # first.
             self.polls_each_trip = True
             outermost.due = now if outermost.due is None else outermost.due
             hot = hot[1:]
             if not hot or now - outermost.due <= hot[-1].loop.trip_limit():
                 return None
-        # One at a time. A loop that has run for this long will probably go on, and delay those around it.
+        # One at a time. A loop that has run for this long will probably go on, and delay the enclosing ones.
         chosen = next((run for run in hot if run.loop.is_compiling), innermost if hot[-1] is innermost else hot[0])
         chosen.loop.start_compiling()
         call = chosen.loop.call

@@ -42,7 +42,7 @@ def enable_op_determinism() -> None:
 
 
 def disable_op_determinism() -> None:
-    """Takes `enable_op_determinism` back, for tests."""
+    """Undoes `enable_op_determinism`, for tests."""
     settings.set_deterministic(False)
     STREAMS.needs_seed = False
 

@@ -34,8 +34,8 @@ Compilation = Generator["Call | None", None, "Call | None"]
 # The most nodes in one kernel; a longer straight run is split into subgraphs that share kernels (run_splitting.py). A
 # call costs about a microsecond, compiling a loop nest some 10 ms, and more in a longer kernel.
 SEGMENT_LIMIT = 100
-# In a partitioned graph, nodes (without regions) with more operands are interpreted: a kernel unboxes each operand, and
-# compiling that for five hundred takes a second.
+# In a partitioned graph, nodes (without regions) with more operands are interpreted. A kernel unboxes each operand, and
+# compiling that code for 500 operands takes a second.
 _MOST_OPERANDS = 64
 # More array operations than this are warned about: LLVM takes some 5 to 15 ms for each.
 _LONG = 600
@@ -44,8 +44,8 @@ _LONG = 600
 def compilation(
     graph: Graph, tier_up: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
 ) -> Compilation:
-    """A callable for the graph's inputs, with native code where possible; None if no part is native. It is compiled
-    kernel by kernel: it yields after each except the last, so that the compiler can do other work; what it yields is a
+    """Returns a callable for the graph's inputs, with native code where possible; None if no part is native. It
+    compiles kernel by kernel and yields after each except the last, so that the compiler can do other work. It yields a
     callable that uses the kernels so far, or None while a loop has none.
 
     tier_up: makes an accelerator for each run of an interpreted part. told: see `Executable`. whole: as one kernel or
@@ -73,7 +73,7 @@ def compilation(
     made: dict[str, Call] = {}
     waiting = [step for step in steps if step.native]
     while waiting:
-        # Loops first: one that runs already has a compiler of its own, which doesn't know the copies in steps.
+        # Loops first: a loop that is already running has its own compilation, which doesn't know the copies in steps.
         step = max(waiting, key=lambda each: (each.has_loop, each.spent / len(each.part.nodes)))
         waiting.remove(step)
         is_new = step.compile(made)
@@ -84,7 +84,7 @@ def compilation(
 
 
 def _adapted(work: Compilation, adapt: Callable[[Call], Call]) -> Compilation:
-    """A compilation whose callables are made into others."""
+    """A compilation whose callables are adapted by a function."""
     while True:
         try:
             call = next(work)
@@ -94,7 +94,7 @@ def _adapted(work: Compilation, adapt: Callable[[Call], Call]) -> Compilation:
 
 
 def sequence(graph: Graph, native: Callable[[Graph], Call], interpreted: Callable[[Graph], Call]) -> Call:
-    """A callable for the graph's inputs, of what is made of its native and its other parts."""
+    """A callable for the graph's inputs, made from the callables for its native and its other parts."""
     split = rewrite("complex parts", graph)
     if split is not None:
         return _with_complex(graph, sequence(split, native, interpreted))
@@ -124,7 +124,7 @@ def parts(graph: Graph) -> list[tuple[bool, Graph]]:
 
 
 def _steps(graph: Graph, tier_up: Callable[[], Accelerator] | None) -> tuple[Graph, list[Any], list[_Step]]:
-    """The graph, rewritten so that repetitions are equal, values for the inputs that this adds, and its steps."""
+    """The graph, rewritten so that repetitions become equal; the values of the inputs that this adds; and its steps."""
     long = [nodes for native, nodes in _runs(graph) if native and _weight(nodes) > SEGMENT_LIMIT]
     same = rewrite("repetitions", graph, long)
     graph, given = same or (graph, [])
@@ -252,7 +252,7 @@ class _Step:
         )
 
     def compile(self, made: dict[str, Call]) -> bool:
-        """Compiles a native step unless an equal one was compiled; whether it did."""
+        """Compiles a native step unless an equal one was compiled. Returns whether it did."""
         if not self.native:
             return False
         call = made.get(self.description)
@@ -288,7 +288,7 @@ class _Sequence:
         ]
 
     def take(self, step: _Step) -> None:
-        """Uses what the step calls now. (Others may be running.)"""
+        """Switches to the step's current callable. (Other threads may be running.)"""
         index = self._index[step]
         self.steps[index] = (step.call, *self.steps[index][1:])
 

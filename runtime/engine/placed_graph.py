@@ -40,10 +40,10 @@ def no_form(what: str, why: str, place: Place, span: Any) -> errors.InvalidArgum
 
 
 class PlacedGraph:
-    """A graph compiled for a GPU: called with values of the graph's inputs (arrays here or there, numbers, stacks, None
-    for tokens), gives those of its outputs, on the GPU.
+    """A graph compiled for a GPU. It is called with the values of the graph's inputs (arrays on the GPU or the CPU,
+    numbers, stacks, None for tokens) and returns the values of its outputs, on the GPU.
 
-    kernels    the kernels that it is
+        kernels    the kernels that it runs
     on_cpu     what runs on the CPU: (names of ops, why)
     traffic    copies over the bus that its calls have made
     """
@@ -122,7 +122,7 @@ class PlacedGraph:
         return call
 
     def _here(self, value: Any) -> Any:
-        """What a kernel returns, on the GPU: numbers come with its status, and arguments may be from elsewhere."""
+        """The results of a kernel, on the GPU: numbers come with its status, and arguments may be on another device."""
         if isinstance(value, np.generic):
             return self.place.scalar(value)
         if isinstance(value, np.ndarray):
@@ -165,7 +165,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def on_host(value: Any) -> Any:
-    """A value as the CPU has it."""
+    """A value on the CPU."""
     if value.__class__ is DeviceArray:
         return value.on_host()
     if value.__class__ is Stack and value.store.data.__class__ is DeviceArray:

@@ -29,13 +29,13 @@ from runtime.types import TensorType
 
 
 def start() -> None:
-    """Puts the placer where ops and functions find it."""
+    """Installs the placer for ops and functions."""
     if not placing:
         placing.append(Placer())
 
 
 class Placer:
-    """Says where things run, and runs them there."""
+    """Decides on which device ops and graphs run, and runs them there."""
 
     def __init__(self) -> None:
         self._kernels: dict[tuple, Call | NotNative] = {}
@@ -68,7 +68,7 @@ class Placer:
         return DeviceTensor(on_place(tensor._array, place), tensor.dtype)
 
     def made(self, tensor: EagerTensor) -> Any:
-        """A tensor that was made of Python values, where the `device` block wants it."""
+        """A tensor made from Python values, on the device of the `device` block."""
         place = None if ctx.device is None else devices.place_named(ctx.device)
         return tensor if place is None else self.put(tensor, place)
 
@@ -87,7 +87,7 @@ class Placer:
         """
         place = self.place_of(inputs)
         if op.cost == 0 and not op.reads_elements(len(inputs)) and inputs[0].__class__ is DeviceTensor:
-            # It only asks for a shape: nothing is copied for it. Its result is on the CPU.
+            # The op needs only a shape, so nothing is copied. Its result is on the CPU.
             return self._measured(op, inputs, attrs)
         if place is None or op.effect or op.calls_python:
             self._say(op.label, None)
@@ -110,7 +110,7 @@ class Placer:
             self._say(op.label, None)
             return None
         except errors.OpError:
-            return None  # the CPU words the error as that of an eager op
+            return None  # the CPU raises the error, with the text of an eager op
         self._say(op.label, place)
         return tuple([eager(value) for value in values])
 
@@ -122,7 +122,7 @@ class Placer:
         try:
             shape = op.kernel(_stand_in(inputs[0]), *[t._array for t in inputs[1:]], **attrs).shape
         except Exception:
-            return None  # the CPU says what is wrong
+            return None  # the CPU raises the error
         self._say(op.label, place)
         held = on_place(held_by(inputs[0]), place)
         return (DeviceTensor(held.reshaped(shape), inputs[0].dtype),)
@@ -132,7 +132,8 @@ class Placer:
         if not all(isinstance(type_, TensorType) and type_.dtype.name in NATIVE_DTYPES for type_ in types):
             dtypes = {getattr(getattr(type_, "dtype", None), "name", "?") for type_ in types} - NATIVE_DTYPES
             raise NotNative(f"GPUs don't support {', '.join(sorted(dtypes)) or 'such'} tensors")
-        # Kernels for any size, but for what broadcasts; for these very sizes where there is none.
+        # A kernel serves any size, except that dimensions of size 1 are fixed, because they broadcast. If there is no
+        # such kernel, one is made for exactly these sizes.
         general = [TensorType(t.dtype, tuple([d if d == 1 else None for d in t.shape])) for t in types]
         refusal: NotNative | None = None
         for kinds in (general, types):
@@ -204,7 +205,7 @@ _PLAIN = (EagerTensor, DeviceTensor)
 
 
 def _stand_in(tensor: Any) -> np.ndarray:
-    """An array of a tensor's dtype and shape, without elements of its own."""
+    """An array with a tensor's dtype and shape that allocates no elements."""
     return np.broadcast_to(np.zeros((), tensor.dtype.np), tensor._shape)
 
 

@@ -19,10 +19,11 @@ from runtime.graph.ir import Node, Value
 from runtime.graph.passes.rewrites.repetition import is_constant, stretches
 from runtime.ops.linalg.matrix_products import MATMUL
 
-# Short repetitions are merged up to so many nodes: the call of a kernel costs as much as several small operations.
+# Short repetitions are merged up to this many nodes, because calling a kernel costs as much as several small
+# operations.
 _ENOUGH = 16
-# Components that lie one after the other are subgraphs where there are so many of them, of so many nodes in the mean:
-# each is a call more.
+# Consecutive components become subgraphs if there are at least this many, with at least this many nodes on average,
+# because each costs one more call.
 _MANY, _MUCH = 8, 8
 
 
@@ -54,8 +55,8 @@ def _is_anchor(node: Node) -> bool:
 
 
 def _groups(nodes: Sequence[Node], in_order: bool, limit: int) -> list[list[Node]]:
-    """Nodes split at the anchors and, unless they must stay in order, into connected components; and where only numbers
-    connect what comes after with what was before, if that is too long otherwise."""
+    """Splits nodes at the anchors and, unless they must stay in order, into connected components. Groups that are still
+    too long are split where only numbers connect the earlier with the later nodes."""
     groups: list[list[Node]] = [[]]
     for node in nodes:
         if _is_anchor(node):
@@ -66,7 +67,7 @@ def _groups(nodes: Sequence[Node], in_order: bool, limit: int) -> list[list[Node
 
 
 def _successive(nodes: list[Node]) -> list[list[Node]]:
-    """Cuts a run of nodes, in order, where no component goes on but for numbers."""
+    """Splits a run of nodes, in order, wherever only numbers connect the earlier with the later nodes."""
     arrays = [node for node in nodes if not _is_of_numbers(node)]
     components = _connected(arrays, through_numbers=False)
     ends = {id(part[0]): part[-1] for part in components}

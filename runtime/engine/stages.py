@@ -38,7 +38,7 @@ from runtime.graph.passes.pipeline import rewrite
 from runtime.graph.printer import as_text
 from runtime.pass_log import Step, recorded
 
-# What begins a comment in the text of each stage.
+# The characters that begin a comment in the text of each stage.
 STAGES = {
     "graph": "#",
     "passes": "#",
@@ -82,7 +82,7 @@ def chosen(function: GraphFunction, gradient: str | None) -> GraphFunction:
         return function
     graph = function.graph
     wanted = tuple([i for i, v in enumerate(graph.inputs) if is_differentiable(v.type)])
-    found = GraphFunction(graph, function.jit_compile).gradient(wanted)  # not among those of calls
+    found = GraphFunction(graph, function.jit_compile).gradient(wanted)  # kept apart from those of calls
     if not found.vjp.results:
         raise ValueError(
             f"'{function.name}' has no gradient: no floating-point result depends on a floating-point input"
@@ -96,7 +96,7 @@ def chosen(function: GraphFunction, gradient: str | None) -> GraphFunction:
 def _passes(gradient: str | None, again: Callable[[], GraphFunction]) -> str:
     with recorded() as steps:
         function = chosen(again(), gradient)
-        # Other functions may be traced on the way, and an own second trace follows one that has made variables.
+        # Other functions may be traced meanwhile, and a trace that creates variables is followed by a second one.
         own = (function.graph, function.executable.graph)
         count = len(steps)
         for native, part in parts(function.executable.graph):
@@ -114,7 +114,7 @@ def _changes(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def marked(text: str, changed: str) -> str:
-    """The changed text, with the lines that were taken away, marked with -, and those that were made, marked with +."""
+    """The changed text, with removed lines marked by - and added lines marked by +."""
     before, after = text.splitlines(), changed.splitlines()
     lines: list[str] = []
     start = first = 0
@@ -181,12 +181,11 @@ class Part:
     source: KernelSource | None
     steps: list[Step] = field(default_factory=list)
     stays: list[Stay] = field(default_factory=list)
-    is_loop: bool = False  # a loop in the interpreted part before it, which becomes native when it goes on
+    is_loop: bool = False  # a loop in the interpreted part before it, which becomes native if it runs long
 
 
 def native_parts(graph: Graph) -> Iterator[Part]:
-    """The parts of a graph in the order that they run, each followed by the native loops in it, if it is
-    interpreted."""
+    """The parts of a graph in execution order. Each interpreted part is followed by the native loops in it."""
     for native, part in parts(graph):
         if native:
             yield _lowered(part)
@@ -205,7 +204,7 @@ def _lowered(graph: Graph, is_loop: bool = False) -> Part:
     try:
         with recorded() as steps:
             source = lower(graph)
-    except NotNative as error:  # the form of an op refuses these operands
+    except NotNative as error:  # the lowering of an op doesn't support these operands
         nodes = [node for node in graph.nodes if node.op.name != "constant"]
         spans = sorted(dict.fromkeys(node.span for node in nodes if node.span))
         return Part(None, stays=[Stay(str(error), [node.op.name for node in nodes], spans)])

@@ -14,14 +14,14 @@ from types import MappingProxyType
 
 from runtime.profiling import Event, Profile
 
-# Rows shorter than this part of the whole are left out, and so is what stands deeper.
+# Rows shorter than this fraction of the whole are left out, with the rows nested in them.
 _SHORTEST = 0.002
 _DEEPEST = 4
 
 
 @dataclass
 class Row:
-    """Times in seconds from the beginning. parts: when it ran, where that is more than one stretch of time."""
+    """Times in seconds from the beginning. parts: the intervals in which it ran, if there are several."""
 
     name: str
     depth: int
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass
 class Phase:
-    """A stretch of time with its rows."""
+    """An interval of time with its rows."""
 
     title: str
     seconds: float
@@ -49,7 +49,7 @@ class _Span:
 
 
 def phase(title: str, profile: Profile, kernels: Mapping[str, str] = MappingProxyType({})) -> Phase | None:
-    """What a profile recorded; None if that is nothing. kernels: what to call them, by their names."""
+    """The phase that a profile recorded; None if it is empty. kernels: display names by kernel name."""
     spans = _nested([_named(event, kernels) for event in profile.events])
     if not spans:
         return None

@@ -1,4 +1,4 @@
-"""How a nest of loops reads and writes operands: what walks along, what stays, and where an element lies."""
+"""How a loop nest reads and writes operands: along which dimensions it moves, and the offset of an element."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from runtime.kernel_ir import ir
 
 @dataclass
 class Loop:
-    """One loop over the neighbouring dimensions `axes`. index: its variable; a constant where there is no loop."""
+    """One loop over the neighbouring dimensions `axes`. index: its variable, or a constant if there is no loop."""
 
     axes: tuple[int, ...]
     size: ir.Expr
     reduced: bool
     index: Atom = ir.ZERO
-    bounds: tuple[ir.Expr, ...] = ()  # of a part of it
+    bounds: tuple[ir.Expr, ...] = ()  # if it covers only a part of the dimensions
 
     @property
     def runs(self) -> bool:
@@ -40,7 +40,7 @@ class Access:
         self.ref = ref = ref.source if isinstance(ref, Spread) else ref
         self.lead = len(dims) - len(ref.dims)
         own: Dims = (ir.ONE,) * self.lead + tuple(ref.dims)
-        # full: walks with the nest; one: stays; step: decided at run time
+        # full: moves with the nest; one: broadcast; step: decided at run time
         self.kinds = ["full" if a == b else "one" if a == ir.ONE else "step" for a, b in zip(own, dims)]
         self.own = own
         self.steps: dict[int, ir.Expr] = {
@@ -81,7 +81,7 @@ class Access:
             terms = [] if ref.offset == ir.ZERO else [ref.offset]
             for loop in loops:
                 if len(loop.axes) > 1:
-                    continue  # it stays: dimensions along which it walks are never merged
+                    continue  # broadcast: merged dimensions never include one along which it moves
                 (axis,) = loop.axes
                 index = self._index(loop, axis)
                 stride = ref.strides[axis - self.lead] if axis >= self.lead else ir.ZERO

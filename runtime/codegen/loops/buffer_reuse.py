@@ -1,7 +1,8 @@
-"""What may be written in place: loop carries that are updated, and operands that an elementwise nest reads last.
+"""Finds what may be written in place: loop carries that are updated, and operands whose last use is an elementwise
+nest.
 
-A loop may write such a carry in place if nobody else sees the memory; so its first value is copied once before the
-loop (unless it is this kernel's own), and every trip's update is then free of copies.
+A loop may write such a carry in place if nothing else uses the memory. So its initial value is copied once before the
+loop (unless this kernel owns it), and the update in each trip needs no copy.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from runtime.graph.updates import Origins
 
 
 class Updates:
-    """Which inputs of regions, and which carries of loops, are updated in place; found once for each region."""
+    """Finds which inputs of regions and which carries of loops are updated in place, once for each region."""
 
     def __init__(self) -> None:
         self._inputs: dict[Graph, set[int]] = {}
@@ -32,7 +33,7 @@ class Updates:
         """Positions of the graph's inputs that an update op takes as the array to change."""
         found = self._inputs.get(graph)
         if found is None:
-            # A branch may have handed the input on before it is updated.
+            # A branch may have returned the input before it is updated.
             origins = self._origins.of(graph)
             values = {origins.get(v) for node in graph.nodes for v in self._updated(node)}
             found = self._inputs[graph] = {index for index, v in enumerate(graph.inputs) if v in values}

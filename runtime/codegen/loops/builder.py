@@ -1,4 +1,5 @@
-"""What loops over arrays ask of the kernel that is being lowered. `lower/state.py`, which uses this room, has it."""
+"""The interface of the kernel being lowered that loops over arrays need. `lower/state.py`, which imports this folder,
+implements it."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class Scalarized(Protocol):
 
 
 class KernelBuilder(Protocol):
-    """The statements of a kernel, as far as they are lowered, and what stands for values."""
+    """The statements of a kernel that are lowered so far, and the refs of values."""
 
     names: Names
     region: Region

@@ -1,17 +1,17 @@
-"""Arrays made of others side by side (concatenations, padded arrays), and the nests that read them without a copy.
+"""Arrays joined from others (concatenations, padded arrays), and the nests that read them without a copy.
 
     %p = pad(%x, 1)                                y[0] = 0.0 + u[0]
     %y = add(%p, %u)                    →          for i in range(1, n_1):
                                                        y[i] = x[i - 1] + u[i]
                                                    y[n_1] = 0.0 + u[n_1]
 
-A joined array is not lowered where it stands. An elementwise nest over its dimensions is cut where pieces meet, if it
-is known how their places compare: each part of the nest reads one piece. A stencil, which looks at an array and at the
-same array moved by a place, is then one nest. What nothing but the joined array uses is computed in its part of the
-nest, or right in its place in memory. Everything else that asks for the array has it in memory first (`written`).
+A joined array is not lowered at its node. An elementwise nest over its dimensions is split where pieces meet, if the
+order of these boundaries is known: each part of the nest reads one piece. So a stencil, which reads an array and the
+same array shifted by one element, is one nest. A piece that only the joined array uses is computed in its part of the
+nest, or directly in its place in memory. For every other use, the array is written to memory first (`written`).
 
-An elementwise group that was taken over in this way, and the memory that pieces lie in, are left alone until the array
-has been read for the last time: whatever writes to memory has everything lowered before (`Fusion.flush_all`).
+An elementwise group that was taken over in this way, and the memory of the pieces, must not change until the last read
+of the array. So everything pending is lowered before any write to memory (`Fusion.flush_all`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from runtime.kernel_ir import ir
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Pieces along `axis`: (length, what stands for it)."""
+    """Pieces along `axis`: (length, ref)."""
 
     dtype: DType
     dims: Dims
@@ -45,7 +45,7 @@ class Joined:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """A value of an elementwise group that nothing else uses, and nothing has lowered."""
+    """A value of an elementwise group that nothing else uses and that isn't lowered yet."""
 
     value: Value
     group: Any
@@ -53,7 +53,7 @@ class Computed:
 
 
 def piece_of(low: KernelBuilder, value: Value) -> Any:
-    """What stands for a value as a piece of a joined array: no copy is made of it, if that can be."""
+    """The ref of a value as a piece of a joined array, without a copy if possible."""
     found = low.region.env[value]
     if isinstance(found, Joined):
         return found
@@ -65,7 +65,8 @@ def piece_of(low: KernelBuilder, value: Value) -> Any:
 
 
 def sliced(low: KernelBuilder, piece: Any, box: _Box) -> Any:
-    """The part of a piece that lies in a box, which lies in the piece; None where that is to be in memory first."""
+    """The block of a piece that a box selects, which lies within the piece; None if the piece must be in memory
+    first."""
     dims = tuple(low.extents.atom(end - begin) for begin, end in box)
     if isinstance(piece, Scalar) or (isinstance(piece, Virtual) and piece.uniform):
         return piece if isinstance(piece, Scalar) else replace(piece, dims=dims)
@@ -106,7 +107,7 @@ def _sliced(low: KernelBuilder, joined: Joined, box: _Box, dims: Dims) -> Any:
 
 
 def written(low: KernelBuilder, joined: Joined, base: str | None) -> Array:
-    """The joined array in memory of its own."""
+    """Writes the joined array to memory of its own."""
     out = Array(low.new_buffer(product(joined.dims), joined.dtype, base), joined.dims)
     _write(low, out, joined)
     return out
@@ -140,8 +141,8 @@ def part(low: KernelBuilder, whole: Array, axis: int, start: Atom, size: Atom) -
 
 @dataclass(frozen=True, eq=False)
 class _Bound:
-    """What an operand is in one part of a nest: element i of the nest is element i - shift of `ref`, which broadcasts
-    to `dims`."""
+    """An operand in one part of a nest: element i of the nest is element i - shift of `ref`, which broadcasts to
+    `dims`."""
 
     ref: Any
     dims: Dims
@@ -150,7 +151,7 @@ class _Bound:
 
 
 def can_read(nest: Any, joined: Joined) -> bool:
-    """Whether a nest may be cut into parts for this operand."""
+    """Whether a nest may be split into parts for this operand."""
     low, nodes = nest.low, nest.group.nodes
     if nest.group.axes is not None or joined.dims != nest.dims or is_large(nodes):
         return False
@@ -158,7 +159,7 @@ def can_read(nest: Any, joined: Joined) -> bool:
 
 
 def _is_simple(low: KernelBuilder, piece: Any) -> bool:
-    """Whether all that a piece is made of can be read with other indices."""
+    """Whether everything that a piece is computed from can be read with other indices."""
     if isinstance(piece, Joined):
         return all(_is_simple(low, each) for _, each in piece.pieces)
     if isinstance(piece, Computed):
@@ -188,7 +189,7 @@ def _outside(low: KernelBuilder, group: Any) -> dict[Value, Any]:
 
 
 def fits(nest: Any, operands: dict[Value, Joined]) -> bool:
-    """Whether it is known where the nest is to be cut, and all its parts together are short enough."""
+    """Whether it is known where to split the nest, and all its parts together are short enough."""
     low = nest.low
     bound = _bind(low, operands, nest.dims, (ZERO,) * len(nest.dims))
     try:
@@ -256,16 +257,16 @@ _Box = list[tuple[Polynomial, Polynomial]]
 
 
 class _Undecided(Exception):
-    """It isn't known how two places compare."""
+    """It isn't known which of two positions comes first."""
 
 
 def whole(low: KernelBuilder, dims: Dims) -> _Box:
-    """From where to where an array of these dimensions goes, along each axis."""
+    """The range of an array of these dimensions along each axis."""
     return [(ZERO, low.extents.of(d)) for d in dims]
 
 
 def _is_before(low: KernelBuilder, a: Polynomial, b: Polynomial) -> bool:
-    """Whether a place is at most another one."""
+    """Whether a position is at most another one."""
     extents = low.extents
     if extents.is_least(b - a, assume=False):
         return True
@@ -286,7 +287,7 @@ def _in_order(low: KernelBuilder, places: Iterable[Polynomial]) -> list[Polynomi
 
 
 def _parts(low: KernelBuilder, bound: dict[Value, _Bound], box: _Box) -> Iterator[tuple[_Box, dict[Value, _Bound]]]:
-    """The parts in which no operand is joined any more, with what the operands are there."""
+    """The parts in which no operand is joined any more, with the operands there."""
     axis = next((each.ref.axis for each in _all(bound) if isinstance(each.ref, Joined)), None)
     if axis is None:
         yield box, bound
@@ -306,7 +307,7 @@ def _parts(low: KernelBuilder, bound: dict[Value, _Bound], box: _Box) -> Iterato
 
 
 def _chosen(low: KernelBuilder, bound: _Bound, axis: int, first: Polynomial, last: Polynomial) -> _Bound:
-    """What an operand is in a part, which may be empty, from `first` to `last`."""
+    """An operand in the part from `first` to `last`, which may be empty."""
     if bound.inner is not None:
         return replace(bound, inner={v: _chosen(low, each, axis, first, last) for v, each in bound.inner.items()})
     if not isinstance(bound.ref, Joined) or bound.ref.axis != axis:
@@ -316,7 +317,7 @@ def _chosen(low: KernelBuilder, bound: _Bound, axis: int, first: Polynomial, las
         if _is_before(low, start, first) and _is_before(low, last, start + length):
             shift = (*bound.shift[:axis], start, *bound.shift[axis + 1 :])
             own = piece.dims if isinstance(piece, (Joined, Computed)) else _dims_of_piece(low, bound.ref, length)
-            return _bound(low, piece, own, shift)  # where that is joined again, the part is cut again
+            return _bound(low, piece, own, shift)  # if the piece is joined itself, the part is split again
         start = start + length
     raise _Undecided
 
@@ -326,7 +327,8 @@ def _dims_of_piece(low: KernelBuilder, joined: Joined, length: Polynomial) -> Di
 
 
 def _reader(nest: Any, bound: _Bound) -> Any:
-    """Lowers what is the same for a whole part; gives a function that adds the rest and gives an element."""
+    """Lowers what is invariant over a part. Returns a function that adds the other statements and returns an
+    element."""
     low = nest.low
     if bound.inner is not None:
         inner = type(nest)(low, bound.ref.group)
@@ -347,7 +349,7 @@ def _reader(nest: Any, bound: _Bound) -> Any:
 
 
 def _moved(low: KernelBuilder, bound: _Bound, dims: Dims) -> Any:
-    """An operand as an array over the dimensions of a nest, of which it fills a part."""
+    """An operand as an array over the dimensions of a nest; it covers a part of them."""
     ref, atom = bound.ref, low.extents.atom
     lead = len(dims) - len(ref.dims)
     repeated = [own == ir.ONE and wide != ir.ONE for own, wide in zip(ref.dims, bound.dims[lead:])]

@@ -6,11 +6,11 @@
 
 Nodes are taken in program order. An elementwise node joins the open group with the same dimensions (the same atoms, so
 equality is certain) and is not lowered yet; a reduction joins the group of its operand. A group is lowered as soon as
-anything outside it asks for a value of it. By then all of its inputs exist, since whatever a member takes from another
-group makes that group be lowered when the member joins. Hence open groups never depend on each other.
+anything outside it needs one of its values. By then all of its inputs exist: when a node joins a group, the other
+groups that compute its operands are lowered. Hence open groups never depend on each other.
 
-Of two errors the first in program order counts, and what was assigned before it: a group whose nest may fail (a divisor
-may be 0) is lowered before anything that may fail or has an effect.
+If two ops fail, the first in program order must raise its error, and assignments before it must have happened. So a
+group whose nest may fail (a divisor may be 0) is lowered before anything else that may fail or has an effect.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Fusion:
     def __init__(self, low: KernelBuilder) -> None:
         self.low = low
         self.groups: dict[Dims, Group] = {}
-        self.joined: dict[Value, Joined] = {}  # what is still to be lowered of `concat_views.py`
+        self.joined: dict[Value, Joined] = {}  # joined arrays that are not lowered yet
         self.literals: dict[ir.Expr, ir.Expr] = {}  # atoms that the nest being lowered writes out as numbers
 
     def keep_order(self, node: Node) -> None:
-        """Lowers the groups whose errors come before what `node` does."""
+        """Lowers the groups whose errors must come before the effect or error of `node`."""
         failing = [group for group in self.groups.values() if group.fails]
         if failing and (node.must_stay or may_fail(node)):
             for group in failing:
@@ -105,7 +105,7 @@ class Fusion:
                 low.ref(value)
             elif isinstance(found, Scalar):
                 low.scalar_name(value)
-        # Asking for the inputs may have lowered the group itself.
+        # Lowering the inputs may have lowered the group itself.
         group = self.groups.get(space)
         if group is None:
             group = self.groups[space] = Group(space)
@@ -129,8 +129,8 @@ class Fusion:
         low.reports.append(report(nest, before))
 
     def flush_all(self) -> None:
-        """Lowers all that is waiting and will be asked for."""
-        while self.groups:  # a nest may leave values to be made again
+        """Lowers everything pending that will be needed."""
+        while self.groups:  # a nest may leave values to recompute
             for group in list(self.groups.values()):
                 self.flush(group)
         region = self.low.region
@@ -140,8 +140,8 @@ class Fusion:
                 self.low.ref(value)
 
     def taken(self, value: Value) -> Group | None:
-        """The group that is going to compute a value, if one node asks for that and nothing for another value of the
-        group, which is then that node's to lower."""
+        """Takes over the group that computes a value, if only one node needs the value and nothing needs another value
+        of the group. The caller then lowers the group."""
         region = self.low.region
         found = region.env[value]
         if not isinstance(found, Pending) or not options.get("remapping") or region.uses[value] != 1:
@@ -157,14 +157,14 @@ class Fusion:
         return group
 
     def lower_into(self, group: Group, value: Value, place: Any) -> None:
-        """Lowers a group so that a value of it lies in a given place in memory."""
+        """Lowers a group so that one of its values is stored at a given place in memory."""
         low, nest = self.low, Nest(self.low, group)
         before = low.nest_loop
         nest.lower_into(value, place)
         low.reports.append(report(nest, before))
 
     def again(self, node: Node, dims: Dims) -> None:
-        """Has a value that a nest has computed, and not stored, computed again where it is used next."""
+        """Marks a value that a nest has computed but not stored: it is recomputed at its next use."""
         group = self.groups.setdefault(dims, Group(dims))
         group.nodes.append(node)
         group.members.add(node.outputs[0])
@@ -172,5 +172,6 @@ class Fusion:
 
 
 def _checks(low: KernelBuilder, node: Node) -> bool:
-    """Whether a nest with the node checks operands: their dividing by zero, say. (Integer means of nothing, too.)"""
+    """Whether a nest with the node checks operands, for example for division by zero (also in the integer mean of no
+    elements)."""
     return node.op.name == "reduce_mean" or bool(checks(node, [known_of(low.region.env[v]) for v in node.inputs]))

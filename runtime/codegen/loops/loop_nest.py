@@ -36,7 +36,7 @@ from runtime.kernel_ir.print_python import expression
 
 
 def broadcast_dims(low: KernelBuilder, a: Dims, b: Dims, node: Node) -> Dims:
-    """The atoms of a broadcast; adds a run-time check where dimensions aren't known to fit."""
+    """The dimensions of a broadcast, as atoms. Adds a run-time check if it isn't known that they fit."""
     if a == b or not b:
         return a
     rank = max(len(a), len(b))
@@ -72,7 +72,7 @@ def _broadcast_dim(low: KernelBuilder, a: Atom, b: Atom, node: Node) -> Atom:
 
 
 class Nest:
-    """One fusion group on its way into text."""
+    """One fusion group while it is lowered."""
 
     def __init__(self, low: KernelBuilder, group: Any) -> None:
         self.low = low
@@ -108,7 +108,7 @@ class Nest:
             low.fusion.again(node, self.dims)
 
     def lower_into(self, value: Value, place: Array) -> None:
-        """Lowers an elementwise group of which nothing but `value` is wanted, in the elements of `place`."""
+        """Lowers an elementwise group of which only `value` is needed, and stores it in the elements of `place`."""
         self._read_all()
         target = Array(place.buffer, self.dims, place.strides, place.offset, whole=False)
         self.accesses[value] = Access(self.low, target, self.dims)
@@ -196,10 +196,10 @@ class Nest:
         self._write_out_short_rows(depth)
 
     def _write_out_short_rows(self, running: int) -> None:
-        """Writes the length of short rows into the text of a large nest, or of one in a loop.
+        """Writes the length of short rows as a literal into a large nest, or into one in a loop.
 
-        Of very short ones LLVM makes vectors of several rows; of the others vectors that fit, without a loop over what
-        is left (`llvm/statements.py` says which): half of the time or less.
+        LLVM then packs several very short rows into a vector, and chooses fitting vectors for the others, without a
+        remainder loop (see `llvm/statements.py`). That takes half of the time or less.
         """
         last = self.loops[-1] if self.loops else None
         if running < 2 or last is None or not last.runs:
@@ -224,7 +224,7 @@ class Nest:
     # --- lowering ------------------------------------------------------------------------------------------------
 
     def lower_nest(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
-        """Lowers loops that nothing else of this group is inside of."""
+        """Lowers loops that contain nothing else of this group."""
         running = [loop for loop in loops if loop.runs]
         if not running:
             body()

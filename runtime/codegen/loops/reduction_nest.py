@@ -1,6 +1,6 @@
 """Lowers the reductions of a fusion group: of rows, of columns, and of large arrays in parts.
 
-Where the reduced dimensions are the inner ones, each row has its totals in variables:
+If the reduced dimensions are the inner ones, the totals of each row are variables:
 
     for i in range(n):
         total = 0.0
@@ -8,8 +8,8 @@ Where the reduced dimensions are the inner ones, each row has its totals in vari
             total = lib.add(total, x[i * m + j])
         s[i] = total
 
-Where they are the outer ones, the totals of all columns are in memory, so that the inner loop walks along rows. Large
-arrays are then, as when everything is reduced, taken in parts, whose totals are added up at the end:
+If they are the outer ones, the totals of all columns are in memory, so that the inner loop runs along rows. Large
+arrays are split into parts, as in full reductions, and the totals of the parts are added up at the end:
 
     parts = (n + 31) // 32
     some = np.empty(parts * m, np.float32)
@@ -23,8 +23,8 @@ arrays are then, as when everything is reduced, taken in parts, whose totals are
         for j in range(m):
             total[j] = lib.add(total[j], some[p * m + j])
 
-Of few columns, several rows are added to a total between its load and its store, unless functions are computed of them,
-which take longer than that.
+If there are few columns, several rows are added to a total between its load and its store, unless the nest computes
+functions, which take longer than the loads and stores.
 
 Parts depend on sizes only, so that the result doesn't depend on the number of threads. They are short enough for sums
 of float32 in float32 (see `reductions.py`); the sum over the parts is in float64.
@@ -52,7 +52,7 @@ Totals = dict[Node, ir.Var]
 
 
 def lower_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]) -> None:
-    """Lowers a nest with reductions; `places` get the elementwise values that something else needs."""
+    """Lowers a nest with reductions. The elementwise values that are needed elsewhere are stored in `places`."""
     running = [loop for loop in nest.loops if loop.runs]
     inner = len(running)
     while inner and running[inner - 1].reduced:
@@ -68,7 +68,7 @@ def lower_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]
 
 
 def _reduction(node: Node) -> Reduction:
-    """How the totals of a node accumulate; of a position of an extreme, the extreme itself."""
+    """How the totals of a node accumulate; for an arg-reduction, how the extreme itself does."""
     name = node.op.name
     return REDUCTIONS[EXTREMES[name][0] if name in EXTREMES else name]
 
@@ -89,18 +89,18 @@ class _Reductions:
         self.nodes = nodes
         self.places = places
         self.short = False  # the loops that accumulate are short
-        self.where: dict[Node, str] = {}  # of positions of extremes: the variable or the memory that holds them
+        self.where: dict[Node, str] = {}  # for arg-reductions: the variable or the memory with the positions
         self.kept: Dims = tuple(ir.ONE if axis in self.axes else d for axis, d in enumerate(nest.dims))
 
     # --- shapes of loops -----------------------------------------------------------------------------------------
 
     def everything(self, inside: Sequence[Loop]) -> None:
-        """One total of each."""
+        """Lowers full reductions: one total for each node."""
         if inside and is_large(self.nest.group.nodes):
             totals = self._everything_in_parts(inside)
         else:
-            # Not in float32: the number of elements often has a batch in it, and a new batch size must not need another
-            # kernel.
+            # Not in float32: the number of elements often depends on the batch size, and a new batch size must not need
+            # another kernel.
             totals = self._accumulate(inside)
         for node in self.nodes:
             self._define_single(node, totals[node])
@@ -203,7 +203,7 @@ class _Reductions:
         return totals
 
     def _rows_together(self, running: Sequence[Loop], some: Buffers, begin: ir.Expr) -> None:
-        """Adds several rows at a time to the totals; leaves the last ones of the part to a loop over them."""
+        """Adds several rows at a time to the totals. A loop handles the remaining rows of the part."""
         low, (rows, columns) = self.low, running
         known = dict(self.nest.elements)
         start, end = (low.assign(bound, "row") for bound in rows.bounds)
@@ -224,7 +224,7 @@ class _Reductions:
         rows.bounds = (rest, end)
 
     def _split(self, loop: Loop, length: ir.Expr) -> tuple[ir.Var, ir.Var]:
-        """The variable that counts parts of a loop, and how many there are."""
+        """The variable that counts the parts of a loop, and the number of parts."""
         number: ir.Var = self.low.index_name(len(self.nest.loops))
         return number, self.low.assign((loop.size + length - 1) // length, "parts")
 
@@ -272,7 +272,7 @@ class _Reductions:
         return lambda value: self.low.add(ir.assign(total.name, step(total, value, dtype)))
 
     def _position(self) -> ir.Expr:
-        """Where the nest is along the axis that is reduced."""
+        """The current index of the nest along the reduced axis."""
         return next(loop.index for loop in self.nest.loops if self.axes[0] in loop.axes)
 
     def _cleared(self, node: Node, size: ir.Expr, dtype: Any) -> Buffer:
@@ -288,13 +288,13 @@ class _Reductions:
         return total
 
     def _place_of(self, node: Node) -> Access:
-        """How the nest walks over the results of a reduction."""
+        """How the nest accesses the results of a reduction."""
         access = Access(self.low, Array(Buffer("", node.outputs[0].dtype), self.kept), self.nest.dims)
         access.kinds = ["one" if axis in self.axes else "full" for axis in range(len(self.nest.dims))]
         return access
 
     def _column_step(self, node: Node, buffer: str, begin: ir.Expr | None) -> Callable[[ir.Expr], None]:
-        """Adds to a column's total; `begin`: where the totals lie."""
+        """Adds to a column's total; `begin`: the offset of the totals."""
         access, dtype = self._place_of(node), self._dtype(node)
 
         def step(value: ir.Expr) -> None:

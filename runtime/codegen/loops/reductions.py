@@ -25,7 +25,8 @@ Step = Callable[[ir.Expr, ir.Expr, DType], ir.Expr]
 
 @dataclass(frozen=True)
 class Reduction:
-    """start(dtype) gives the neutral element; step(accumulator, value name, accumulator dtype) the next one."""
+    """start(dtype) returns the neutral element; step(accumulator, value name, accumulator dtype) the next
+    accumulator."""
 
     start: Callable[[DType], object]
     step: Step
@@ -66,7 +67,7 @@ def _extreme(sign: str) -> Step:
 
 
 def _joined(sign: str) -> Step:
-    """Of truth values; `or` and `and` would be branches."""
+    """Joins truth values without branches, unlike `or` and `and`."""
     return lambda total, value, dtype: ir.Binary(sign, total, value)
 
 
@@ -82,7 +83,7 @@ REDUCTIONS: dict[str, Reduction] = {
 }
 
 
-# Positions of extremes -> (the extreme, the comparison that says what is a better one).
+# arg-reduction -> (its reduction, the comparison by which a new element replaces the extreme)
 EXTREMES = {"argmax": ("reduce_max", ">"), "argmin": ("reduce_min", "<")}
 REDUCING = frozenset({*REDUCTIONS, *EXTREMES})
 

@@ -6,8 +6,8 @@
                 a_1[i] += w[i * 2 + j] * state[j]        ...
 
 In the regions of a `while`, an op on tensors of few elements whose shapes are static is lowered element by element. Ops
-that only move elements run their NumPy kernel on arrays of expressions, so they leave no trace. An operand that lies in
-memory is read once; a result that is wanted in memory is written there (`Lowering.solid`).
+that only move elements run their NumPy kernel on arrays of expressions, so they generate no code. An operand in memory
+is read once; a result that is needed in memory is written there (`Lowering.solid`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _count(value: Value) -> int | None:
 
 
 class Small:
-    """What is lowered element by element in the loops of one kernel."""
+    """Decides what is lowered element by element in the loops of one kernel."""
 
     def __init__(self, updates: Updates) -> None:
         self._updates = updates
@@ -58,7 +58,7 @@ class Small:
         self.lowered: set[Node] = set()
 
     def nodes(self, graph: Graph) -> frozenset[Node]:
-        """The nodes of a loop's region that are; none if the text would become long."""
+        """The nodes of a loop's region that are lowered element by element; none if the text would become too long."""
         if graph not in self._nodes:
             found = {node for node in graph.nodes if _is_supported(node)}
             _drop_mere_moves(graph, found)
@@ -66,7 +66,8 @@ class Small:
         return self._nodes[graph]
 
     def keeps(self, node: Node, k: int, in_place: bool) -> bool:
-        """Whether carry `k` of a `while` is a few variables: the body works on its elements one by one."""
+        """Whether carry `k` of a `while` is kept in scalar variables, because the body works on its elements one by
+        one."""
         body = node.regions[1]
         value, after = body.inputs[k], body.outputs[k]
         if in_place or not is_small(value) or not is_small(after):
@@ -114,7 +115,7 @@ class Small:
 
 
 def _drop_mere_moves(graph: Graph, found: set[Node]) -> None:
-    """Drops the ops that only move elements which nothing asks for one by one: as views they cost nothing."""
+    """Drops ops that only move elements, if nothing needs these one by one: as views they cost nothing."""
     kept = set(graph.outputs)
     for node in reversed(graph.nodes):
         if node in found and node.op.is_move and not kept.intersection(node.outputs):
@@ -183,14 +184,14 @@ def emit(low: KernelBuilder, node: Node) -> None:
 
 
 def define(low: KernelBuilder, value: Value, elements: Any) -> None:
-    """Binds a value to its elements; what a kernel filled up is 0."""
+    """Binds a value to its elements; a NumPy kernel's padding becomes 0 of the value's dtype."""
     zero = scalars.literal(0, value.dtype)
     flat = [_element(item, zero) for item in np.ravel(elements)]
     low.define(value, vector(low, value, flat) if value.shape else Scalar(flat[0], value.dtype))
 
 
 def vector(low: KernelBuilder, value: Value, elements: Any) -> Vector:
-    """What stands for a small value with these elements."""
+    """The ref of a small value with these elements."""
     items = elements.ravel() if isinstance(elements, np.ndarray) else elements
     return Vector(value.dtype, tuple(items), tuple(low.static_dim(d) for d in value.shape))
 
@@ -205,8 +206,8 @@ def _element(item: Any, zero: ir.Expr) -> ir.Expr:
 
 
 def items(low: KernelBuilder, value: Value, shape: Sequence[int] | None = None) -> Any:
-    """The elements of a small value as variables and constants: an object array of its shape (`shape`, where somebody
-    else knows it)."""
+    """The elements of a small value as variables and constants: an object array of its shape (or of `shape`, if the
+    caller knows it better)."""
     known = known_array(value)
     if known is not None:
         return _array([scalars.literal(e, value.dtype) for e in known.flat], known.shape)
@@ -220,12 +221,12 @@ def items(low: KernelBuilder, value: Value, shape: Sequence[int] | None = None) 
 
 
 def keep_elements(low: KernelBuilder, value: Value) -> None:
-    """Makes a small value in memory a few variables, because its memory is going to be written to."""
+    """Loads a small value from memory into scalar variables, because its memory is about to be overwritten."""
     low.define(value, vector(low, value, items(low, value)))
 
 
 def items_of(low: KernelBuilder, ref: Any, shape: Sequence[int]) -> Any:
-    """The same for what stands for a value of that shape."""
+    """Like `items`, for the ref of a value of that shape."""
     if isinstance(ref, Vector):
         return _array(ref.items, shape)
     if isinstance(ref, Spread):
@@ -290,7 +291,7 @@ def _slice_add(low: KernelBuilder, dtype: DType, total: Any, dy: Any, spec: Any)
 
 
 def _reduced(low: KernelBuilder, node: Node, array: Any) -> Any:
-    """Adds up (or the like) along the reduced axes, as a nest over a short row does."""
+    """Reduces along the axes, in the same way as a nest over a short row."""
     shape, reduction = node.outputs[0].shape, REDUCTIONS[node.op.name]
     if node.op.name == "sum_to_shape_of":
         wide = (1,) * (array.ndim - len(shape)) + tuple(shape)

@@ -1,4 +1,4 @@
-"""Loops that count: their counter is a 64-bit variable, an induction variable for the passes.
+"""Counting loops: their counter becomes a 64-bit variable, an induction variable for the passes.
 
 while i < n:                                while i < limit:
     x = x * x                         →         x = x * x
@@ -24,7 +24,7 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 from runtime.types import TensorType
 
-# test op → (which operand counts, what the limit of a `<` or `>` is more than the other operand, the step's sign)
+# test op → (position of the counter, offset to add to the other operand for an equivalent `<` or `>`, the step's sign)
 _TESTS = {
     ("less", 0): (0, 1), ("less_equal", 0): (1, 1), ("greater", 0): (0, -1), ("greater_equal", 0): (-1, -1),
     ("greater", 1): (0, 1), ("greater_equal", 1): (1, 1), ("less", 1): (0, -1), ("less_equal", 1): (-1, -1),
@@ -33,14 +33,14 @@ _TESTS = {
 
 @dataclass(frozen=True)
 class Counter:
-    """A carry that each trip moves by the same `step` until it reaches `limit`."""
+    """A carry that each trip changes by the same `step` until it reaches `limit`."""
 
     index: int  # which carry
     name: str  # its 64-bit variable
     start: Known
     limit: Atom  # 64 bits wide
     stop: Known  # what is known of the limit; `below`: a dimension that the carry stays below in the body
-    step: Known  # all that it can be is above zero, or all below; `wide` is what it is
+    step: Known  # its range is above zero, or below; `wide` is its value
     dtype: DType
 
     @property
@@ -64,7 +64,8 @@ class Counter:
         return self._scalar(Known(low, high, self.stop.below if self.is_up else self.start.below, self.variable))
 
     def after(self) -> Scalar:
-        """The carry when the loop is over: the start, if there was no trip, or the first that fails the test."""
+        """The carry after the loop: the initial value if there was no trip, otherwise the first value that fails the
+        test."""
         if self.is_up:
             low, high = self.start.low, max(self.start.high, self.stop.high + self.step.high - 1)
         else:
@@ -76,7 +77,7 @@ class Counter:
 
     @property
     def trips(self) -> ir.Expr:
-        """How many trips there will be, before the first."""
+        """The number of trips, computed before the first one."""
         distance = ir.call("max", self.limit - self.variable if self.is_up else self.variable - self.limit, 0)
         if self.step.low == self.step.high:
             size = abs(self.step.low)
@@ -86,7 +87,7 @@ class Counter:
 
     @property
     def induction(self) -> ir.Induction:
-        """What the passes know of it."""
+        """The counter as an induction variable, for the passes."""
         start, stop, step = self.start, self.stop, self.step
         most = max(0, stop.high - start.low if self.is_up else start.high - stop.low)
         is_known = start.low == start.high and stop.low == stop.high
@@ -104,9 +105,9 @@ class Counter:
 
 
 def counter_of(low: Lowering, node: Node, starts: Sequence[Any], captures: Sequence[Any], name: Any) -> Counter | None:
-    """The counter of a `while` node whose test is on nothing else. Adds its first value and its limit.
+    """The counter of a `while` node that tests only the counter. Adds statements for its initial value and its limit.
 
-    name: from the number of a carry to a new variable.
+    name: makes a new variable for the carry at a position.
     """
     test, body = node.regions
     count = node.attrs["carries"]
@@ -136,7 +137,7 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
     least, greatest = limits(dtype)
     first = known_of(start) or Known(least, greatest)
     last = known_of(bound) or Known(least, greatest)
-    # The counter must not leave its dtype, where it would wrap, and distances must fit 64 bits.
+    # The counter must stay within its dtype, because it would wrap beyond, and distances must fit 64 bits.
     if step.low > 0:
         safe = last.high + more + step.high - 1 <= greatest
     else:
@@ -149,7 +150,8 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
     else:
         wide = last.wide or ir.Convert(INT64, bound.expr)
         limit = low.atom(wide + more if more > 0 else wide - -more if more else wide, "limit")
-    # A limit that was read off a tensor, or that tensors were made from, is a dimension, which the counter stays below.
+    # A limit that was read from a tensor's shape, or gives a tensor its shape, is a dimension. The counter stays below
+    # it.
     size = low.sizes.get(bound.expr) or (last.wide if isinstance(last.wide, ir.Var) else None)
     below = last.below or (size if more <= 0 else None)
     if step.wide is not None and step.low != step.high:
@@ -164,7 +166,7 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
 
 
 def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> Known | None:
-    """What each trip adds to a carry, if that is always the same: a literal, or a variable that no trip changes."""
+    """The number that each trip adds to a carry, if it is always the same: a literal or a loop-invariant variable."""
     before, made = body.inputs[index], body.outputs[index].node
     if made is None or made.op.name not in ("add", "subtract") or before not in made.inputs:
         return None
@@ -182,7 +184,7 @@ def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> Known
 
 
 def _operand(test: Graph, value: Value, count: int, captures: Sequence[Any]) -> Any:
-    """What stands for an operand that no trip changes."""
+    """The expression for a loop-invariant operand."""
     array = known_array(value)
     if array is not None and isinstance(value.type, TensorType) and value.dtype.is_integer:
         return Scalar(scalars.literal(array, value.dtype), value.dtype)

@@ -1,6 +1,6 @@
-"""Loops that push or pop one scalar a trip: whether the stacks have room, or hold so many, is asked outside of them.
+"""Loops that push or pop one scalar per trip: the capacity or size of the stacks is checked outside the loops.
 
-Where the trips are counted, once before the loop:
+If the number of trips is known, there is one check before the loop:
 
     while i < n:                                    if s_top + (n - i) > s_data.size:
         if s_top + 1 > s_data.size:                     s_data = lib.grown(s_data, s_top, s_top + (n - i))
@@ -8,7 +8,7 @@ Where the trips are counted, once before the loop:
         s_data[s_top] = x                               s_data[s_top] = x
         ...                                             ...
 
-Else the loop is strip-mined (`passes/strip_mine.py`).
+Otherwise the loop is strip-mined (`passes/strip_mine.py`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from runtime.types import StackType
 
 
 def stacks_of_one_scalar_a_trip(node: Node, op: str) -> list[int]:
-    """The carries of a loop that are stacks of scalars with which each trip does one `stack_push`, or one `stack_pop`,
-    and that is all."""
+    """The carries of a loop that are stacks of scalars and only used for one `stack_push`, or one `stack_pop`, per
+    trip."""
     test, body = node.regions
     found: set[int] = set()
     for k, (before, after) in enumerate(zip(body.inputs, body.outputs)):
@@ -50,7 +50,8 @@ def ask_before(
     low: Lowering, node: Node, counter: counted_loops.Counter, pushed: Mapping[int, StackRef],
     popped: Mapping[int, StackRef],
 ) -> None:  # fmt: skip
-    """Makes room for the pushes of all trips of a counted loop, and checks that all can pop."""
+    """Reserves capacity for the pushes of all trips of a counted loop, and checks that the stacks are large enough for
+    all pops."""
     if not pushed and not popped:
         return
     trips = low.assign(counter.trips, "trips")

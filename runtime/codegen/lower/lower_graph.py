@@ -68,7 +68,7 @@ from runtime.types import TensorType
 
 
 def is_native(node: Node) -> bool:
-    """Whether generated code has a form for the node and all that its regions hold."""
+    """Whether the node and everything in its regions has a native form."""
     try:
         _check_native(node)
     except NotNative:
@@ -77,7 +77,7 @@ def is_native(node: Node) -> bool:
 
 
 def why_interpreted(node: Node) -> tuple[str, Node] | None:
-    """Why a node has no native form, and the node in it (or itself) that is the reason; None where it has one."""
+    """Why a node has no native form, and which node causes that (itself or one in its regions); None if it has one."""
     try:
         _check_native(node)
     except NotNative as reason:
@@ -85,9 +85,9 @@ def why_interpreted(node: Node) -> tuple[str, Node] | None:
     return None
 
 
-# Blocks in one another that Python's grammar allows are 100; some are left for loops over arrays and checks.
+# Python allows 100 nested blocks; this leaves some for loops over arrays and for checks.
 _DEEPEST = 90
-_BLOCKS = {"while": 2, "cond": 1}  # around what a region holds
+_BLOCKS = {"while": 2, "cond": 1}  # blocks around the statements of a region
 
 
 def _check_native(node: Node, depth: int = 0) -> None:
@@ -112,9 +112,10 @@ def _check_native(node: Node, depth: int = 0) -> None:
 
 
 def lower(graph: Graph, assuming: bool = True) -> KernelSource:
-    """Lowers the graph as one kernel. Raises NotNative, with the node, where something in it has no native form.
+    """Lowers the graph to one kernel. Raises NotNative, with the node, if something in it has no native form.
 
-    assuming: the kernel may leave calls with unusual sizes, like 0 and 1, to one that is lowered when there are any.
+    assuming: the kernel may assume that sizes aren't unusual, like 0 and 1; another one is lowered when a call has such
+    sizes.
     """
     for node in graph.nodes:
         _check_native(node)
@@ -151,7 +152,7 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     parts, joined = _run_passes(low, parameters)
     status = [ir.ZERO] * (1 + details if low.errors else 0)
     last.values = (*status, *last.values) or (ir.ZERO,)
-    # Many results and many checks: what a failing kernel gives in their place is written once.
+    # With many results and many checks, the placeholder results of a failing kernel are written once.
     failed = low.names.fresh("failed") if len(blanks) > 3 and len(low.errors) > 1 else None
     expand_failures(low.block, details, blanks if failed is None else [ir.Var(failed)], kept, joined=failed is not None)
     start: ir.Block = [ir.assign(name, value) for name, value in low.prologue.items()]
@@ -183,8 +184,8 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
 
 
 def _run_passes(low: Lowering, parameters: Sequence[str]) -> tuple[list[ir.Function], Callable[[Any], Any]]:
-    """Runs the passes over the kernel and its recursive functions, whose blocks they change. Gives the functions that
-    threads run, and what says in which loop a nest is now."""
+    """Runs the passes over the kernel and its recursive functions, whose blocks they change. Returns the functions that
+    threads run, and a function that finds the current loop of a nest."""
     lows = {"kernel": low, **{function.name: function.low for function in low.functions}}
     kernel = Kernel(
         functions=[
@@ -203,12 +204,12 @@ def _run_passes(low: Lowering, parameters: Sequence[str]) -> tuple[list[ir.Funct
 
 
 def _set_at_start(low: Lowering) -> set[str]:
-    """The variables that a kernel gives values to at its beginning, besides its sizes."""
+    """The variables that are set at the start of a kernel, besides its sizes."""
     return {CONSTANTS, *low.empty_buffers.values(), *(name for item in low.kept.values() for name in item.variables)}
 
 
 def _ask_for_sizes(low: Lowering) -> int | None:
-    """Adds the check that the arguments' sizes are as was assumed, and gives its status; None where nothing was."""
+    """Adds the check that the arguments' sizes are as assumed. Returns its status, or None if nothing was assumed."""
     guards = low.extents.guards
     if not guards:
         return None
@@ -218,7 +219,7 @@ def _ask_for_sizes(low: Lowering) -> int | None:
 
 
 def _array_lines(graph: Graph) -> tuple[Any, ...]:
-    """The user's lines that make arrays. Where sizes are known only at run time, any may be the largest."""
+    """The user's lines that allocate arrays. If sizes are known only at run time, any of them may be the largest."""
     found: dict[Any, float] = {}
     for node in graph.walk():
         for value in node.outputs:

@@ -9,14 +9,14 @@
                                            if status:
                                                return status, np.int32(0)
 
-Each call gives a status, as kernels do; one that isn't 0 is handed on. A call first asks how deep it is: in calls, and
-in bytes of the stack, since it must never overflow. Every so many calls ask for Ctrl-C. Captures are arguments, and an
-array is passed and returned as its buffer and the dimensions that aren't known. What a function updates in place is its
-own: the caller hands over an array that it needs no more, or a copy. Other arrays it only reads; what it returns may be
-one of these.
+Each call returns a status, as kernels do; the caller returns a nonzero status at once. A call first checks its depth,
+in calls and in bytes of the stack, because the stack must never overflow. One call in a fixed number checks for Ctrl-C.
+Captures are arguments. An array is passed and returned as its buffer and its unknown dimensions. A function owns the
+arrays that it updates in place: the caller passes an array that it no longer needs, or a copy. It only reads other
+arrays, and may return one of them.
 
-All functions take the constants that any of them needs; which those are, and how many numbers come with a status, is
-known when the kernel is complete: until then calls have marks in these places (`complete`).
+All functions take the constants that any of them needs. Which constants these are, and how many numbers come with a
+status, is known only when the kernel is complete. Until then, calls contain placeholders for them (`complete`).
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from runtime.kernel_ir.types import INT64
 from runtime.recursion import DEEPEST, TOO_DEEP
 from runtime.types import TensorType, TokenType
 
-# Bytes of the stack that calls in calls may take. A thread has 8 MiB, of which Python may have used some.
+# Bytes of the stack that nested calls may use. A thread has 8 MiB, of which Python may have used some.
 _ROOM = 4 << 20
-# Stands in calls for the constants of all functions, until these are known.
+# The placeholder in calls for the constants of all functions, until these are known.
 CONSTANTS = "constants__of_functions"
 
 
 @dataclass
 class Function:
-    """A recursive function and what is lowered of it.
+    """A recursive function and its lowered parts.
 
-    updates: the parameters that it updates in place. owned: by result, whether its memory is the caller's alone; what
-    holds at first is a guess. low: with the block of its body.
+    updates: the parameters that it updates in place. owned: for each result, whether only the caller has its memory;
+    the first values are a guess. low: with the block of its body.
     """
 
     name: str
@@ -122,7 +122,7 @@ def _call_inside(low: Lowering, node: Node) -> None:
 
 
 def _inside(around: Function) -> list[ir.Expr]:
-    """What a call hands on of the function that it stands in."""
+    """The arguments that a call passes on from the enclosing function."""
     return [ir.Var(around.depth) + 1, ir.Var(around.base), ir.Var(around.calls)]
 
 
@@ -137,7 +137,7 @@ def _check_depth(low: Lowering, node: Node, around: Function) -> None:
 
 
 def _arguments(low: Lowering, node: Node, function: Function) -> list[tuple[list[ir.Expr], list[Buffer]]]:
-    """For each operand what is given for its parameter, and the memory that it hands over."""
+    """For each operand, the arguments for its parameter and the memory whose ownership it passes on."""
     pairs = enumerate(zip(node.inputs, function.graph.inputs))
     return [_argument(low, value, parameter, k in function.updates) for k, (value, parameter) in pairs]
 
@@ -244,7 +244,8 @@ def _parameter(low: Lowering, value: Value, parameters: list[str], is_updated: b
 
 
 def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
-    """Adds what stands for a result; gives whether nobody else has its memory, but perhaps another result."""
+    """Adds the expressions for a result. Returns whether its memory is used by nothing else, except perhaps another
+    result."""
     slot = slot_of(value.type)
     if slot.kind == "token":
         return True
@@ -267,7 +268,7 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
 def expand_failures(
     block: ir.Block, details: int, blanks: Sequence[ir.Expr], kept: Sequence[ir.Expr] = (), joined: bool = False
 ) -> None:
-    """Makes each `Fail` a return: of its status, its details, and what stands for the results.
+    """Turns each `Fail` into a return of its status, its details, and placeholder results.
 
     details: how many numbers come with each status. joined: `blanks` is one variable that holds them all.
     """
@@ -296,18 +297,18 @@ def _details(status: str, details: int) -> list[str]:
 
 
 def empty_buffers(low: Lowering) -> ir.Block:
-    """The arrays without elements that a function needs."""
+    """The empty arrays that a function needs."""
     return [ir.Alloc(name, ir.ZERO, scalars.machine_type(dtype)) for dtype, name in low.empty_buffers.items()]
 
 
 def given_to(function: Function) -> set[str]:
-    """The variables of a recursive function that have values when it begins, besides its sizes."""
+    """The variables of a recursive function that are set when it starts, besides its sizes."""
     own = {function.depth, function.base, function.calls, CONSTANTS, *function.parameters}
     return own.union(function.low.empty_buffers.values(), (name for name, _ in function.low.constants))
 
 
 def function_of(function: Function, details: int) -> ir.Function:
-    """A recursive function when its body is complete; `details` numbers come with each status."""
+    """Builds a recursive function whose body is complete; `details` numbers come with each status."""
     low = function.low
     last = low.block[-1]
     assert isinstance(last, ir.Return)
@@ -328,7 +329,7 @@ def function_of(function: Function, details: int) -> ir.Function:
 
 
 def complete(functions: Sequence[ir.Function], low: Lowering, details: int) -> None:
-    """Gives calls of recursive functions, and these, what is known only when the kernel is complete."""
+    """Completes recursive functions and their calls with facts that are known only when the kernel is complete."""
     if not low.functions:
         return
     names = [name for function in low.functions for name, _ in function.low.constants]

@@ -42,12 +42,12 @@ from runtime.types import TensorType
 Emitter = Callable[["Lowering", Node], None]
 # op name -> its lowering. Filled by the modules of `op_lowerings`.
 EMITTERS: dict[str, Emitter] = {}
-# op name -> why a node of such an op has no form after all, or None.
+# op name -> a function that says why a node of this op has no native form, or returns None.
 REFUSALS: dict[str, Callable[[Node], str | None]] = {}
 
 
 def emitter(*names: str) -> Callable[[Emitter], Emitter]:
-    """Registers the form of the named ops."""
+    """Registers the lowering of the named ops."""
 
     def add(function: Emitter) -> Emitter:
         for name in names:
@@ -70,7 +70,7 @@ class Lowering(Sizes):
         self.prologue: dict[str, ir.Expr] = {}  # variable -> expression over the parameters
         self.broadcasts: list[dict[tuple[Atom, Atom], Atom]] = [{}]  # per open block: (a, b) -> their broadcast
         self.updates = Updates()
-        self.varying = VaryingCarries()  # of loops; those that lowering finds are added
+        self.varying = VaryingCarries()  # of loops; lowering adds those that it finds
         self.few = scalarize.Small(self.updates)
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
@@ -103,8 +103,8 @@ class Lowering(Sizes):
         self.add(self.for_each(index, bounds, body))
 
     def nest(self, index: ir.Var, size: ir.Expr, body: ir.Block, large: bool, may_join: bool = True) -> None:
-        """Adds the loop of a nest over elements. large: it is worth threads. may_join: another nest over the same rows
-        may become one loop with it; not where it calls what writes to arrays."""
+        """Adds the loop of a nest over elements. large: it is worth running on threads. may_join: another nest over the
+        same rows may be fused with it; False if it calls a function that writes to arrays."""
         self.nest_loop = self.for_each(index, size, body)
         self.nest_loop.nest = may_join
         self.nest_loop.parallel = large and not ir.may_leave(body)
@@ -116,7 +116,7 @@ class Lowering(Sizes):
 
     @contextlib.contextmanager
     def nested(self) -> Iterator[ir.Block]:
-        """Collects the statements that are added meanwhile in a block, which the caller gives a place."""
+        """Collects the statements that are added meanwhile in a block; the caller inserts the block."""
         outer, self.block = self.block, []
         self.broadcasts.append({})
         try:
@@ -144,14 +144,14 @@ class Lowering(Sizes):
         dtypes: Sequence[DType] = (), summarize: int = 3,
     ) -> None:  # fmt: skip
         """Adds a check that leaves the kernel with an error. `details` are the integers that the message shows; those
-        that stand for other scalars (see `lib.bits`) have their dtype in `dtypes`."""
+        that encode other scalars (see `lib.bits`) have their dtype in `dtypes`."""
         message = with_op(message, errors.BY_NAME[error], node)
         self.leave_when(condition, ErrorSite(error, message, node.span, op, tuple(dtypes), summarize), details)
 
     def leave_when(
         self, condition: ir.Expr, site: ErrorSite, details: Sequence[ir.Expr] = ()
     ) -> None:  # fmt: skip
-        """Adds a return with a status that stands for `site`."""
+        """Adds a return with the status of `site`."""
         self.errors.append(site)
         self.details = max(self.details, len(details))
         self.branch(condition, [ir.Fail(len(self.errors), tuple(details))])
@@ -159,7 +159,7 @@ class Lowering(Sizes):
     # --- values --------------------------------------------------------------------------------------------------
 
     def ref(self, value: Value) -> Ref:
-        """What stands for the value; what was going to compute it is lowered now."""
+        """The ref of the value; a pending computation of it is lowered now."""
         found = self.region.env[value]
         while isinstance(found, Pending):
             self.fusion.flush(found.group)
@@ -171,7 +171,7 @@ class Lowering(Sizes):
         return found
 
     def define(self, value: Value, ref: Any) -> None:
-        """Binds a value. Dimensions that its type knows replace those that were computed."""
+        """Binds a value. Static dimensions of its type replace computed ones."""
         if isinstance(ref, (Array, Spread, Virtual, Vector)) and isinstance(value.type, TensorType):
             ref = self.with_dims(ref, self.type_dims(value.type, ref.dims))
         if isinstance(ref, Array):
@@ -181,8 +181,7 @@ class Lowering(Sizes):
         self.region.env[value] = ref
 
     def wait(self, value: Value, ref: Any) -> None:
-        """Binds a value to an array that is lowered when it is asked for, if it is at all (see
-        `loops/concat_views.py`)."""
+        """Binds a value to an array that is lowered only if it is needed (see `loops/concat_views.py`)."""
         if isinstance(ref, Joined):
             self.region.env[value] = self.fusion.joined[value] = ref
         else:
@@ -253,25 +252,25 @@ class Lowering(Sizes):
         copy(self, target, ref, add, dims)
 
     def strides(self, array: Array) -> tuple[Atom, ...]:
-        """How far elements lie apart in the buffer, for each dimension."""
+        """For each dimension, the distance between neighbouring elements in the buffer."""
         if array.strides is not None:
             return array.strides
         return tuple(self.atom(product(array.dims[axis + 1 :]), "stride") for axis in range(len(array.dims)))
 
     def empty_buffer(self, dtype: DType) -> ir.Var:
-        """An array without elements, of which the function has one for each dtype."""
+        """An empty array; the function has one for each dtype."""
         if dtype not in self.empty_buffers:
             self.empty_buffers[dtype] = self.names.fresh(f"no_{dtype.name}")
         return ir.Var(self.empty_buffers[dtype])
 
     def copied(self, array: Array, base: str | None = None) -> Array:
-        """The same elements in a buffer of this kernel's own."""
+        """The same elements in a buffer that this kernel owns."""
         buffer = self.new_buffer(product(array.dims), array.dtype, base)
         self.copy_into(Array(buffer, array.dims), array)
         return Array(buffer, array.dims)
 
     def snapshot(self) -> tuple:
-        """What must be forgotten when statements are thrown away, to be lowered again."""
+        """The state to restore when statements are discarded and lowered again."""
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
@@ -289,11 +288,11 @@ class Lowering(Sizes):
         self.extents.restore(saved[-1])
 
     def may_overwrite(self, value: Value) -> bool:
-        """Whether the current node is the last to see the value's memory, which this kernel owns."""
+        """Whether this kernel owns the value's memory and the current node is the last to use it."""
         return self._still_read(value) == []
 
     def frees_memory_of(self, value: Value) -> bool:
-        """The same; parts of the memory that are read later are copied first, where nothing else is."""
+        """The same, but parts of the memory that are read later are copied first if nothing else of it is read."""
         readers = self._still_read(value)
         if not readers:
             return readers is not None
@@ -309,8 +308,8 @@ class Lowering(Sizes):
         return True
 
     def _still_read(self, value: Value) -> list[Value] | None:
-        """The values in the value's memory that the current node, or one after it, reads besides the value itself; None
-        where the memory isn't this kernel's to overwrite, or the value is read again."""
+        """The other values in the value's memory that the current node or a later one reads; None if this kernel
+        doesn't own the memory, or the value itself is read again."""
         ref = self.region.env[value]
         if not isinstance(ref, Array) or not ref.is_plain or not ref.buffer.owned:
             return None
@@ -327,7 +326,7 @@ class Lowering(Sizes):
     # --- nodes ---------------------------------------------------------------------------------------------------
 
     def emit_graph(self, graph: Graph, inputs: Sequence[Any], in_loop: bool = False) -> list[Any]:
-        """Lowers a region's nodes here; gives the refs of its outputs (groups that compute them are lowered)."""
+        """Lowers a region's nodes here. Returns the refs of its outputs; groups that compute them are lowered."""
         outer = self.region
         in_loop = in_loop or outer.in_loop
         self.region = Region(graph, in_loop, self.few.nodes(graph) if in_loop else frozenset())
@@ -371,7 +370,7 @@ class Lowering(Sizes):
         self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True), known=known)
 
     def check_operands(self, node: Node, name_of: Callable[[Value], ir.Expr]) -> None:
-        """Adds the checks that an integer op's row asks for."""
+        """Adds the checks that an integer op's row requires."""
         known = [known_of(self.region.env[v]) for v in node.inputs]
         if node.op.divisor is not None:
             known[node.op.divisor] = self.extents.nonzero(known[node.op.divisor])
@@ -425,7 +424,7 @@ class Lowering(Sizes):
 
 @contextlib.contextmanager
 def _blaming(node: Node) -> Iterator[None]:
-    """A mistake in the form of an op names the node: what is printed into a report later."""
+    """Adds the node to an error in the lowering of an op, so that a report can name it."""
     try:
         yield
     except (NotNative, Assumed, errors.KernelError):
