@@ -67,9 +67,8 @@ def c_library(
 
     The library is for processors like this one; set the environment variable AUTOGRAPH_PROCESSOR for another, such as
     `x86-64-v3`. Tensors and variables that the function reads become part of the library, with their current values.
-    Functions
-    allocate the memory of array results, and the caller frees it. Errors are codes with messages, which name the line
-    in the Python source. See docs/c_library.md.
+    Functions allocate the memory of array results, and the caller frees it. Errors are codes with messages, which name
+    the line in the Python source. See docs/c_library.md.
 
     Args:
         function: what `get_concrete_function` returns, or an `ag.function` with an `input_signature`. Dimensions that

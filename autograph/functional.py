@@ -286,7 +286,7 @@ def group(*inputs: Any, **kwargs: Any) -> None:
 
 
 def no_op(name: str | None = None) -> None:
-    """Nothing."""
+    """Does nothing; for programs written for TensorFlow."""
 
 
 @contextlib.contextmanager

@@ -117,8 +117,8 @@ class Dataset:
     ) -> Dataset:  # fmt: skip
         """The values that ``generator(*args)`` yields; it is called anew for each loop.
 
-        output_signature: a structure of TensorSpecs. output_types, output_shapes: the older form of it. Raises
-        TypeError at an element that doesn't match.
+        output_signature: a structure of TensorSpecs. output_types, output_shapes: its older form. Raises
+        TypeError when an element doesn't match.
         """
         if not callable(generator):
             raise TypeError(f"generator must be callable, got {generator!r}")
@@ -332,9 +332,8 @@ class Dataset:
 
         bucket_batch_sizes: the size of each bucket's batches; there is one more bucket than boundaries.
         pad_to_bucket_boundary: pad to the boundary minus 1, rather than to the longest element of the batch; elements
-        as long as the last boundary, or longer, then raise InvalidArgumentError. no_padding: for elements of one
-        length, or sparse
-        ones. Raises ValueError if the numbers of boundaries and sizes don't match.
+        as long as the last boundary, or longer, then raise InvalidArgumentError. no_padding: don't pad, for
+        elements of equal length and sparse ones. Raises ValueError if the numbers of boundaries and sizes don't match.
         """
         return bucketing.bucketed(
             self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
@@ -392,9 +391,9 @@ class Dataset:
         return Dataset(streams.Scanned(self._plan, state, traced, result[1]))
 
     def prefetch(self, buffer_size: Any = AUTOTUNE, name: str | None = None) -> Dataset:
-        """A thread prepares up to ``buffer_size`` elements ahead of the loop. With AUTOTUNE or 0, the number is chosen
+        """Prepares up to ``buffer_size`` elements ahead of the loop, in a thread.
 
-        automatically.
+        With AUTOTUNE or 0, the number is chosen automatically.
         """
         return Dataset(ahead.Prefetched(self._plan, static_int(buffer_size, "prefetch")))
 

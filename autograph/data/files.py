@@ -222,7 +222,7 @@ def _whole_lines(path: str, compression: str) -> Iterator[bytes]:
 
 class TFRecordOptions:
     """How a TFRecord file is written: `compression_type` ("", "GZIP", "ZLIB") and `compression_level` (0 to 9). The
-    other arguments are without effect."""
+    other arguments have no effect."""
 
     def __init__(
         self, compression_type: Any = None, flush_mode: Any = None, input_buffer_size: Any = None,
@@ -234,15 +234,15 @@ class TFRecordOptions:
 
     @classmethod
     def get_compression_type_string(cls, options: Any) -> str:
-        """The compression that options stand for: options, or such a string, or None."""
+        """The compression type of options, which may also be a string or None."""
         return options.compression_type if isinstance(options, cls) else checked_compression(options)
 
 
 class TFRecordWriter:
     """Writes records to a TFRecord file, replacing its contents; a context manager.
 
-    options: a `TFRecordOptions`, or the kind of compression. Raises NotFoundError and the like where the file can't be
-    made.
+    options: a `TFRecordOptions`, or the kind of compression. Raises NotFoundError and the like if the file can't be
+    created.
     """
 
     def __init__(self, path: Any, options: Any = None) -> None:
@@ -254,7 +254,7 @@ class TFRecordWriter:
         self._closed = False
 
     def write(self, record: Any) -> None:
-        """Adds a record: bytes, or a string, of which UTF-8 is written. Raises FailedPreconditionError when closed."""
+        """Adds a record: bytes, or a string, encoded as UTF-8. Raises FailedPreconditionError if it is closed."""
         if isinstance(record, Tensor):
             record = np.asarray(record).item()
         content = record.encode() if isinstance(record, str) else record
@@ -268,7 +268,7 @@ class TFRecordWriter:
             self._records.write(bytes(content))
 
     def flush(self) -> None:
-        """Hands over to the system what has been written."""
+        """Passes what has been written to the operating system."""
         self._records.flush()
 
     def close(self) -> None:

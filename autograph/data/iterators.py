@@ -109,7 +109,7 @@ class IteratorSpec:
 class DatasetIterator(StagedIterator, Stream):
     """Runs through a dataset once. `next` raises StopIteration at its end, `get_next` OutOfRangeError.
 
-    `iter(dataset)` makes it. A traced function continues with an iterator from outside where it stands; iterators over
+    `iter(dataset)` makes it. A traced function continues an iterator from outside at its position; iterators over
     elements of one spec share a trace.
     """
 
@@ -188,8 +188,8 @@ class DatasetIterator(StagedIterator, Stream):
     # --- checkpoints ---------------------------------------------------------------------------------------------
 
     def state(self) -> list[int]:
-        """How far the iterator has come, for `set_state`: the number of elements that it has given, and of each shuffle
-        its two seeds and how many words its stream had given when the iterator began.
+        """The iterator's position, for `set_state`: the number of elements it has produced and, for each shuffle, its
+        two seeds and the number of words that its stream had produced when the iterator began.
 
         Raises FailedPreconditionError for an iterator that was made inside a traced function.
         """
@@ -206,7 +206,7 @@ class DatasetIterator(StagedIterator, Stream):
             )
 
     def set_state(self, state: Any) -> None:
-        """Has the iterator go on where another one over such a dataset was: it makes the elements up to there again."""
+        """Moves the iterator to the position of another one over an equal dataset, by producing the elements again."""
         self.check_state(state)
         numbers = [int(number) for number in state]
         source = self._eager()

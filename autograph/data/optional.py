@@ -59,7 +59,7 @@ class Optional:
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """An optional without an element; its spec may be None, for a loop to find out."""
+        """An optional without an element; its spec may be None, and a loop then infers it."""
         return Optional(convert_to_tensor(False), None, element_spec)
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a dataset is divided among workers; of one worker, everything is the same."""
+    """How a dataset is divided among workers. For a single worker, all policies are the same."""
 
     OFF = -1
     AUTO = 0

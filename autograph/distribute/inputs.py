@@ -36,7 +36,7 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class InputContext:
-    """The argument of a function that makes datasets: which of how many pipelines it makes, and for how many
+    """The argument of a function that makes a dataset: the index of its pipeline, and the numbers of pipelines and
     replicas."""
 
     num_input_pipelines: int = 1

@@ -93,7 +93,7 @@ class _ReplicaContext(ReplicaContext):
 class MirroredStrategy(Strategy):
     """A replica on each device of this process.
 
-    devices           their names; default: all GPUs there are, else all logical CPUs
+    devices           their names; default: all GPUs, or all logical CPUs if there is none
                       (`ag.config.set_logical_device_configuration` makes several of one)
     cross_device_ops  without effect
 
@@ -182,8 +182,8 @@ class MirroredStrategy(Strategy):
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
         """The replicas' values, reduced by ``ReduceOp`` or its name; with ``axis``, also along that dimension.
 
-        A mean with ``axis`` is that of all elements there are along it, however many each replica has. A value that
-        isn't per replica counts as each replica's.
+        A mean with ``axis`` is taken over all elements along it, even if replicas have different numbers of them. A
+        value that isn't `PerReplica` counts as the value of each replica.
         """
         if len(self._devices) == 1:
             return super().reduce(reduce_op, value, axis)
@@ -242,7 +242,7 @@ class MirroredStrategy(Strategy):
         return tuple(of_replica(value, i) for i in range(len(self._devices)))
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The replicas' values, concatenated along ``axis``. A value that isn't per replica is itself."""
+        """The replicas' values, concatenated along ``axis``. A value that isn't `PerReplica` is returned as it is."""
         if len(self._devices) == 1 or of_replica(value, 0) is value:
             return super().gather(value, axis)
         each = [nest.flatten(of_replica(value, i)) for i in range(len(self._devices))]

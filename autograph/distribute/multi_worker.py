@@ -16,7 +16,7 @@ from runtime.ops.random.stateful import STREAMS
 
 
 class ClusterSpec:
-    """Which processes there are: `as_dict()` gives {"worker": [one address each]}."""
+    """The processes of a cluster: `as_dict()` returns {"worker": [one address each]}."""
 
     def __init__(self, workers: list[str]) -> None:
         self._workers = workers
@@ -26,14 +26,14 @@ class ClusterSpec:
         return {"worker": list(self._workers)}
 
     def num_tasks(self, job_name: str) -> int:
-        """The number of tasks of a job. Raises ValueError for one that there isn't."""
+        """The number of tasks of a job. Raises ValueError for an unknown job."""
         if job_name != "worker":
             raise ValueError(f"No such job in cluster: {job_name!r}")
         return len(self._workers)
 
 
 class ClusterResolver:
-    """Which process this is: `task_type` is "worker", `task_id` the rank; rank 0 is the chief."""
+    """The role of this process: `task_type` is "worker", `task_id` the rank; rank 0 is the chief."""
 
     def __init__(self, group: Any) -> None:
         self.task_type = "worker"
@@ -41,7 +41,7 @@ class ClusterResolver:
         self._workers = [f"{host}:{rank}" for rank, host in enumerate(group.hosts)]
 
     def cluster_spec(self) -> ClusterSpec:
-        """Which processes there are."""
+        """The processes of the cluster."""
         return ClusterSpec(self._workers)
 
 

@@ -40,7 +40,7 @@ class CommunicationOptions:
 
 
 class CrossDeviceOps:
-    """How `MirroredStrategy` reduces tensors in TensorFlow. Here it does so in one way, whatever is asked for."""
+    """TensorFlow's choice of how `MirroredStrategy` reduces tensors, without effect: here there is one way."""
 
     def __init__(self, num_packs: int = 1) -> None:
         if num_packs < 0:

@@ -53,15 +53,15 @@ class StrategyExtended:
         self._strategy = strategy
 
     def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
-        """The values of the replicas as one, as `Strategy.reduce` gives it. destinations: without effect."""
+        """The replicas' values, reduced to one as by `Strategy.reduce`. destinations: without effect."""
         return self._strategy.reduce(reduce_op, value, axis=None)
 
     def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any = None) -> list[Any]:
-        """The same of the first element of each pair. They travel together."""
+        """Reduces the first element of each pair, like `reduce_to`, all in one exchange."""
         return self._strategy.reduce(reduce_op, [value for value, _ in value_destination_pairs], axis=None)
 
     def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        """A tensor for all replicas: itself."""
+        """The tensor itself, which all replicas can read."""
         return convert_to_tensor(tensor)
 
     def read_var(self, v: Any) -> Any:
@@ -74,7 +74,7 @@ class StrategyExtended:
         return value if container is None else container()
 
     def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
-        """Where the variables of an optimiser are that belong to no variable of the model."""
+        """The devices of an optimizer's variables that belong to no variable of the model."""
         return self.parameter_devices
 
     def update_non_slot(
@@ -85,7 +85,7 @@ class StrategyExtended:
             return fn(*args, **(kwargs or {}))
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> contextlib.AbstractContextManager[None]:
-        """A block in which variables are made where another one is: there is one place."""
+        """A block without effect, for programs written for TensorFlow."""
         return contextlib.nullcontext()
 
     def update(
@@ -98,7 +98,7 @@ class StrategyExtended:
     ) -> Any:
         """The result of ``fn(var, *args, **kwargs)``, which runs where each copy of the variable is.
 
-        Assignments in it are of the copy: they aren't aggregated over the replicas.
+        Assignments in it change only that copy: they aren't aggregated over the replicas.
         """
         with updating():
             return fn(var, *args, **(kwargs or {}))
@@ -134,7 +134,7 @@ class Strategy:
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[Strategy]:
-        """A block in which this is the current strategy (`get_strategy`), and makes variables its own.
+        """A block in which this is the current strategy (`get_strategy`) and creates the variables.
 
         Raises RuntimeError in the scope of another strategy.
         """
@@ -176,8 +176,8 @@ class Strategy:
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
         """The replicas' values, reduced by ``ReduceOp`` or its name; with ``axis``, also along that dimension.
 
-        A mean with ``axis`` is that of all elements there are along it, however many each replica has; a scalar has
-        none, so that its mean is that over the replicas.
+        A mean with ``axis`` is taken over all elements along it, even if replicas have different numbers of them. For
+        scalars, it is the mean over the replicas.
         """
         is_mean = as_reduce_op(reduce_op) is ReduceOp.MEAN
         if axis is None:
@@ -197,7 +197,7 @@ class Strategy:
         return total / count
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
-        """The dataset, of whose batches each replica gets its part."""
+        """The dataset, divided among the replicas: each gets its part of every batch."""
         return part_of_batches(dataset, self._group, options)
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[[Any], Any], options: Any = None) -> Any:

@@ -23,7 +23,7 @@ from runtime.tensor import EagerTensor
 
 
 def task(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A plain Python function that calls ``func`` and gives NumPy arrays for its tensors: for `ray.remote`.
+    """A plain Python function, for `ray.remote`, that calls ``func`` and returns NumPy arrays instead of tensors.
 
     Read-only arrays are passed in without a copy. Results are read-only arrays, also without a copy. Raises TypeError
     if ``func`` can't be called.

@@ -16,7 +16,7 @@ class DistributedValues:
 
 
 class PerReplica(DistributedValues):
-    """A value for each replica. It is a structure of these, so it goes in and out of traced functions and datasets."""
+    """A value for each replica. It is a structure of them, so traced functions and datasets accept and return it."""
 
     __slots__ = ("values",)
 

@@ -18,11 +18,11 @@ class FacadeError(ImportError):
 
 
 def install() -> None:
-    """Makes `import tensorflow` give this project, in this process, for programs and libraries written for TensorFlow.
+    """Makes `import tensorflow` load this project, in this process, for programs and libraries written for TensorFlow.
 
     Modules named `tensorflow`, `tensorflow.compat.v2` and so on have this package's names, and the private names that
-    Keras 3 and Sonnet use. An installed TensorFlow stays untouched, but isn't found meanwhile. Calling it again does
-    nothing.
+    Keras 3 and Sonnet use. An installed TensorFlow stays untouched, but can't be imported until `uninstall`.
+    Calling it again does nothing.
 
     Raises FacadeError when TensorFlow itself has been imported in this process.
     """
@@ -58,7 +58,7 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    """Whether `import tensorflow` gives this project."""
+    """Whether `import tensorflow` loads this project."""
     return bool(_installed)
 
 

@@ -31,8 +31,8 @@ class OnnxModel:
     Attributes:
         path: the model's file.
         inputs, outputs: the names of the model's inputs and outputs, in the order of the function's.
-        state: for each variable that the function assigns, the name of the input that gives its value, which may be
-            left out for the value at export, and of the output that has its new value.
+        state: for each variable that the function assigns, the name of the input for its value (by default, the value
+            at export) and the name of the output with its new value.
         dropped: the checks and prints that were left out, each with its line.
     """
 

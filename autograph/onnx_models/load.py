@@ -102,8 +102,8 @@ def load(path: str | os.PathLike[str], trainable: bool = False) -> OnnxFunction:
     Returns an OnnxFunction.
 
     Raises NotFoundError if there is no such file, DataLossError if it is no valid ONNX model or names weights
-    outside of its folder, UnimplementedError if it uses types or operators that aren't translated (of some
-    operators only the call tells), ImportError if the package `onnx` isn't installed.
+    outside of its folder, UnimplementedError if it uses types or operators that aren't translated (for some
+    operators, only when called), ImportError if the package `onnx` isn't installed.
     """
     onnx = need_onnx("ag.onnx.load")
     from autograph.onnx_models.evaluate import Plan

@@ -88,7 +88,7 @@ def _nothing() -> None:
 
 
 class SignatureFunction:
-    """A signature of a saved model: it takes tensors by name and gives a dictionary of tensors.
+    """A signature of a saved model: it takes tensors by name and returns a dictionary of tensors.
 
     Attributes: `structured_input_signature`, `structured_outputs`, `inputs`, `outputs`, `variables`, `graph`, `name`.
     """

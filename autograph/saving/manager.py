@@ -21,7 +21,7 @@ class CheckpointManager:
     checkpoint     the Checkpoint
     directory      the folder for its files, in which it also finds the checkpoints of an earlier run
     max_to_keep    how many stay; None: all
-    keep_checkpoint_every_n_hours   keep one checkpoint in so many hours for good
+    keep_checkpoint_every_n_hours   keep one checkpoint permanently in each period of so many hours
     checkpoint_name                 begins the names of files
     step_counter, checkpoint_interval
                    a variable, and by how much it must have grown since the last save for `save` to write

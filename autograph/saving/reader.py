@@ -24,7 +24,7 @@ class CheckpointReader:
         return self._saved.has(key)
 
     def get_tensor(self, key: str) -> Any:
-        """The value of a key, a NumPy array. Raises NotFoundError if there is none, DataLossError."""
+        """The value of a key, a NumPy array. Raises NotFoundError if there is none, DataLossError if it is damaged."""
         array, dtype = self._saved.read(key)
         return EagerTensor(array, dtype).numpy()
 

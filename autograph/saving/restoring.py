@@ -306,7 +306,7 @@ class CheckpointLoadStatus:
         return self
 
     def initialize_or_restore(self, session: Any = None) -> None:
-        """Does nothing: what can be restored has been."""
+        """Does nothing: all that can be restored has already been restored."""
 
     def _unmatched(self) -> list[tuple[tuple, Any]]:
         graph, found = objects.Graph(self._root), self._restore.ids()

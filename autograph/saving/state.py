@@ -19,7 +19,7 @@ _KIND, _VERSION = "autograph checkpoint state", 1
 
 @dataclass
 class CheckpointState:
-    """What a folder's file `checkpoint` says. Paths in the folder begin with its path as it was given;
+    """The contents of a folder's file `checkpoint`. Paths in the folder begin with the folder's path as passed;
     times are in seconds since 1970."""
 
     model_checkpoint_path: str

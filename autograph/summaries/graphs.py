@@ -163,7 +163,7 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
     """Collects the graphs that functions run from now on, in all threads, for `trace_export`.
 
     graph: whether graphs are collected. profiler: whether a profile is made as well (`profiler.experimental.start`),
-    which collects graphs in any case. profiler_outdir: the folder of the profile, without which there is none.
+    which collects graphs in any case. profiler_outdir: the folder of the profile; without it, none is made.
 
     Warns and does nothing in a traced function, and while another trace is on. Raises AlreadyExistsError if a
     profile is running.

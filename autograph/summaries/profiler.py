@@ -22,11 +22,10 @@ class ProfilerOptions(NamedTuple):
     """Options of a profile.
 
     host_tracer_level: 0 nothing, 1 calls, tracing, compilers and kernels, 2 also graph passes,
-
-    single operations,
-    copies and garbage collection. python_tracer_level: 1 also the calls of the program's own Python functions, in the
-    thread that starts the profile and in those that are started after it; this makes Python several times slower.
-    device_tracer_level, delay_ms: accepted as TensorFlow does, and without effect: only the host is profiled.
+    single operations, copies and garbage collection. python_tracer_level: 1 also records calls of the program's own
+    Python functions, in the thread that starts the profile and in threads started later; this makes Python several
+    times slower. device_tracer_level, delay_ms: accepted for TensorFlow programs, without effect: only the host is
+    profiled.
     """
 
     host_tracer_level: int = 2
@@ -116,7 +115,7 @@ class Profile:
 
 
 class Trace:
-    """A block with a name of its own in profiles, such as a step of training; without effect outside of a profile.
+    """A named block in profiles, such as a step of training; without effect outside of a profile.
 
     name: what profiles show. Keyword arguments, such as `step_num`, are shown with it.
     """

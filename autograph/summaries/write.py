@@ -52,8 +52,8 @@ class _Record:
 def summary_scope(name: str, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
     """A block for your own kind of summary: returns its tag and the scope of its operations.
 
-    The tag is `name`, or `default_name` if that is empty, after the open `name_scope`s. Those around the call of a
-    traced function don't count: its later calls have others.
+    The tag is `name`, or `default_name` if that is empty, after the open `name_scope`s. In a traced function, scopes
+    around the call don't count, since later calls may have others.
     """
     name = name or default_name
     tag = ctx.scope.removeprefix(_scope_around_function()) + name
@@ -71,7 +71,7 @@ def _scope_around_function() -> str:
 def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> Tensor:
     """Writes a tensor to the default writer, if there is one and `record_if` allows it; returns whether it did.
 
-    tensor: the tensor, or a function without arguments that gives it, which is called only if it is written. step: an
+    tensor: the tensor, or a function without arguments that returns it, called only if it is written. step: an
     integer, by default that of `as_default` or `set_step`. metadata: TensorBoard's `SummaryMetadata`, or its bytes.
 
     Raises ValueError for a step that isn't a scalar, and for a summary without a step; TypeError for

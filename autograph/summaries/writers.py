@@ -201,7 +201,7 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 def record_if(condition: Any) -> Iterator[None]:
     """A block in which the thread's summaries are written only if a condition holds.
 
-    condition: a bool, a boolean tensor, or a function without arguments that gives one, which each summary calls. In a
+    condition: a bool, a boolean tensor, or a function without arguments that returns one, called by each summary. In a
     traced function the result may be a tensor that the program decides.
     """
     outer, state.condition = state.condition, condition
