@@ -353,7 +353,7 @@ def test_a_failing_compilation_is_told_once(monkeypatch: Any) -> None:
 @pytest.mark.parametrize("jit", [True, None])
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
-    [("AUTOGRAPH_COMPILER", "gcc", "AUTOGRAPH_COMPILER=gcc .* there are llvm and numba"),
+    [("AUTOGRAPH_COMPILER", "gcc", "AUTOGRAPH_COMPILER=gcc .* the choices are llvm and numba"),
      ("AUTOGRAPH_CACHE_SIZE", "lots", "AUTOGRAPH_CACHE_SIZE must be a number of bytes")],
 )  # fmt: skip
 def test_a_mistake_in_the_environment_is_a_plain_error(

@@ -55,7 +55,7 @@ def test_the_graph_is_the_default():
 
 def test_what_can_not_be_shown():
     concrete = halved.get_concrete_function(F)
-    with pytest.raises(ValueError, match="no stage 'hlo'; there are graph, passes, kernel"):
+    with pytest.raises(ValueError, match="no stage 'hlo'; the stages are graph, passes, kernel"):
         concrete.as_text("hlo")
     with pytest.raises(ValueError, match="gradient must be None or one of forward, backward, not 'reverse'"):
         concrete.as_text("kernel", gradient="reverse")
