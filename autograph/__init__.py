@@ -210,7 +210,6 @@ from runtime.ops.assertions import (
     assert_rank,
 )
 from runtime.ops.elementwise.arithmetic import (
-    scalar_mul,
     truncatemod,
 )
 from runtime.ops.elementwise.complex_numbers import (
@@ -233,7 +232,6 @@ from runtime.ops.linalg.einsum import (
 )
 from runtime.ops.linalg.matrices import (
     clip_by_global_norm,
-    clip_by_norm,
 )
 from runtime.ops.linalg.spectral import (
     sqrtm as matrix_square_root,
@@ -253,6 +251,7 @@ from runtime.ragged.api import (
     as_string,
     boolean_mask,
     cast,
+    clip_by_norm,
     clip_by_value,
     concat,
     divide,
@@ -274,6 +273,7 @@ from runtime.ragged.api import (
     reverse,
     round,
     saturate_cast,
+    scalar_mul,
     shape,
     sign,
     size,

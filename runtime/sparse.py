@@ -45,6 +45,7 @@ from runtime.ops.arrays import sets
 from runtime.ops.arrays.segments import unsorted_segment_max, unsorted_segment_sum
 from runtime.ops.arrays.sorting import argsort, unique
 from runtime.ops.convert import static_value
+from runtime.ops.dispatch import call
 from runtime.ops.entries import entries
 from runtime.spec import TensorSpec
 from runtime.tensor import SymbolicTensor, Tensor
@@ -352,7 +353,7 @@ def sparse_dense_matmul(
     if adjoint_b:
         dense = transpose(dense)
     rows, columns = (1, 0) if adjoint_a else (0, 1)
-    terms = expand_dims(sp_a.values, 1) * gather(dense, sp_a.indices[:, columns])
+    terms = expand_dims(sp_a.values, 1) * call("gather", dense, sp_a.indices[:, columns], axis=0)
     return unsorted_segment_sum(terms, sp_a.indices[:, rows], sp_a.dense_shape[rows])
 
 

@@ -27,6 +27,7 @@ from runtime.locks import one_at_a_time
 from runtime.ops.api import add, subtract
 from runtime.ops.arrays import scatter
 from runtime.ops.arrays.assignment import change_in_place, sliced_update
+from runtime.ops.arrays.gather import gather_slices
 from runtime.ops.arrays.joining import stack
 from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.arrays.segments import unsorted_segment_prod
@@ -513,7 +514,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """The rows at `indices`."""
-        return call("gather", self.read_value(), convert_to_tensor(indices), axis=0)
+        return gather_slices(self.read_value(), convert_to_tensor(indices))
 
     def _check_shape(self, shape: Shape) -> None:
         try:

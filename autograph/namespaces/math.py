@@ -97,7 +97,6 @@ from runtime.ops.elementwise.arithmetic import (
     accumulate_n,
     multiply_no_nan,
     reciprocal_no_nan,
-    scalar_mul,
     truncatemod,
 )
 from runtime.ops.elementwise.complex_numbers import (
@@ -154,6 +153,7 @@ from runtime.ragged.api import (
     reduce_sum,
     reduce_variance,
     round,
+    scalar_mul,
     sign,
     squared_difference,
     truediv,

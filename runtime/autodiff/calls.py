@@ -20,7 +20,7 @@ class EagerCall:
     identities stay unique while the tape lives. The reverse walk uses one object of this class for all rules in
     turn."""
 
-    __slots__ = ("op", "inputs", "attrs", "outputs", "tracked", "span")
+    __slots__ = ("op", "inputs", "attrs", "outputs", "tracked", "sliced", "span")
 
     op: Any
     inputs: tuple
@@ -28,8 +28,11 @@ class EagerCall:
     outputs: tuple
     span: Any  # the user's line, of ops that let no gradient through
 
-    def __init__(self, tracked: Container[Hashable], record: tuple | None = None) -> None:
+    def __init__(
+        self, tracked: Container[Hashable], record: tuple | None = None, sliced: Container[Hashable] = ()
+    ) -> None:
         self.tracked = tracked  # identities of the tensors that a cotangent is wanted for
+        self.sliced = sliced  # of those whose cotangents may be slices
         if record is not None:
             self.op, self.inputs, self.attrs, self.outputs, self.span = record
 
@@ -37,20 +40,29 @@ class EagerCall:
         """Whether the cotangent of the operand is needed; a rule may return None for the others."""
         return id(self.inputs[index]) in self.tracked
 
+    def takes_slices(self, index: int) -> bool:
+        """Whether a rule may give `gather.Slices` for the operand."""
+        return id(self.inputs[index]) in self.sliced
+
 
 class NodeCall:
     """A node of a graph. Reads the node's operands and results on each access, because adjoints of loops add to
     them."""
 
-    __slots__ = ("node", "builder")
+    __slots__ = ("node", "builder", "sliced")
 
     def __init__(self, node: Node, builder: Builder) -> None:
         self.node = node
         self.builder = builder
+        self.sliced: Container[Hashable] = ()  # the values whose cotangents may be slices
 
     def wants(self, index: int) -> bool:
         """Always true: in a graph, unused cotangents are dead code and are removed."""
         return True
+
+    def takes_slices(self, index: int) -> bool:
+        """Whether a rule may give `gather.Slices` for the operand."""
+        return self.node.inputs[index] in self.sliced
 
     @property
     def op(self) -> Any:

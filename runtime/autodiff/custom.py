@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from runtime import nest
+from runtime import composites, nest
 from runtime.autodiff.calls import EagerCall, NodeCall
 from runtime.autodiff.reverse import REGION_RULES, Cotangents
 from runtime.autodiff.zeros import zeros_for
@@ -26,6 +26,7 @@ from runtime.context import ctx
 from runtime.errors import UnimplementedError
 from runtime.graph.builder import trace_region
 from runtime.graph.callers import user_span
+from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call as run
 from runtime.ops.table import OpDef, register
@@ -96,6 +97,9 @@ class _VariableWatcher:
     def is_tracking(self, tensor: Any) -> bool:
         return False
 
+    def takes_slices(self, tensor: Any) -> bool:
+        return False
+
     def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
         pass
 
@@ -155,7 +159,8 @@ class _Gradient:
         return found + self._checked(returned[1], len(self.variables), "gradients of variables")
 
     def _checked(self, returned: Any, count: int, what: str) -> list[Any]:
-        found = nest.flatten(returned) if count or returned is not None else []
+        leaves = composites.flatten(returned) if count or returned is not None else []
+        found = nest.flatten([convert_to_tensor(g) if isinstance(g, IndexedSlices) else g for g in leaves])
         if len(found) != count:
             raise ValueError(
                 f"custom_gradient function {self.name!r} expected to return {count} {what}, but returned {len(found)}."

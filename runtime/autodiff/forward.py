@@ -70,7 +70,8 @@ class ForwardAccumulator:
             total = None
             for part, tangent in zip(pulled, self._tangents):
                 if part is not None:
-                    product = call("reduce_sum", part * tangent, axis=tuple(range(len(part.shape))), keepdims=False)
+                    whole = convert_to_tensor(part)
+                    product = call("reduce_sum", whole * tangent, axis=tuple(range(len(whole.shape))), keepdims=False)
                     total = product if total is None else total + product
         found = None if total is None else inner.gradient(total, cotangent)
         return call("zeros_like", value) if found is None and zero else found

@@ -6,12 +6,13 @@ its row of the op table; control flow's rules are in `loops.py` and `branches.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.autodiff.buffers import has_longer_cotangents, sum_by_rows
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.ops import stack
+from runtime.ops.arrays.gather import Slices
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OPS
 from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor
@@ -27,13 +28,22 @@ UNRANKED = "unknown rank"
 
 
 class Cotangents:
-    """Sums of cotangents by tensor."""
+    """Sums of cotangents by tensor.
 
-    def __init__(self) -> None:
+    sliced   the tensors (their `key_of`) whose cotangents may be slices. Slices are kept apart, until the whole sum is
+             asked for.
+    """
+
+    def __init__(self, sliced: Container[Hashable] = ()) -> None:
+        self.sliced = sliced
         self.sums: dict[Hashable, Any] = {}
+        self.slices: dict[Hashable, list[Slices]] = {}
 
     def add(self, tensor: Any, cotangent: Any) -> None:
         key = key_of(tensor)
+        if type(cotangent) is Slices:
+            self.slices.setdefault(key, []).append(cotangent)
+            return
         known = self.sums.get(key)
         if known is not None:
             longer = type(tensor) is SymbolicTensor and has_longer_cotangents(tensor.value)
@@ -41,11 +51,26 @@ class Cotangents:
         self.sums[key] = cotangent
 
     def get(self, tensor: Any) -> Any:
-        return self.sums.get(key_of(tensor))
+        total, slices = self.parts(tensor)
+        return with_slices(total, slices, tensor) if slices else total
 
     def take(self, tensor: Any) -> Any:
         """Like `get`, but removes the sum: no call before the defining one needs it."""
-        return self.sums.pop(key_of(tensor), None)
+        key = key_of(tensor)
+        total = self.sums.pop(key, None)
+        return with_slices(total, self.slices.pop(key), tensor) if key in self.slices else total
+
+    def parts(self, tensor: Any) -> tuple[Any, Sequence[Slices]]:
+        """The sum but for the slices, or None, and the slices."""
+        key = key_of(tensor)
+        return self.sums.get(key), self.slices.get(key, ())
+
+
+def with_slices(total: Any, slices: Iterable[Slices], like: Any) -> Any:
+    """The sum of a cotangent, if there is one, and some slices, for a tensor `like`."""
+    for part in slices:
+        total = part.as_tensor(like) if total is None else part.added_to(total)
+    return total
 
 
 def taken_sum(sums: Cotangents, tensor: Any) -> Any:
@@ -90,6 +115,7 @@ def walk_back(
         inputs = call.inputs
         if not any(tracked(t) for t in inputs):
             continue
+        call.sliced = cotangents.sliced
         for tensor, cotangent in zip(inputs, _pull_back(call, arrived, tracked, cotangents)):
             if cotangent is not None and tracked(tensor):
                 cotangents.add(tensor, cotangent)
@@ -102,7 +128,7 @@ def walk_back_eagerly(
     Python as possible, because they run once per op and per training step."""
     sums = cotangents.sums
     add = OPS["add"]
-    call = EagerCall(tracked)
+    call = EagerCall(tracked, sliced=cotangents.sliced)
     for record in reversed(calls):
         outputs = record[3]
         if len(outputs) == 1:
@@ -128,6 +154,9 @@ def walk_back_eagerly(
             if cotangent is not None:
                 key = id(tensor)
                 if key in tracked:
+                    if type(cotangent) is Slices:  # of a variable's value, which no call has made
+                        cotangents.add(tensor, cotangent)
+                        continue
                     known = sums.get(key)
                     if known is not None:
                         plain = type(cotangent) in (EagerTensor, DeviceTensor)

@@ -7,7 +7,7 @@ graph, and its gradient becomes part of that graph.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,13 @@ from runtime.autodiff.breaks import Breaks, silent_rules
 from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.autodiff.jacobian import known_dims, rows_of_pullback
-from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly
+from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly, with_slices
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.graph.callers import user_span
 from runtime.ops.arrays.broadcasting import broadcast_to
+from runtime.ops.arrays.gather import Slices
+from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.arrays.shape_ops import reshape
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
@@ -60,6 +62,7 @@ class GradientTape:
         self._calls: list[Any] = []
         self._tracked: dict[Hashable, Any] = {}  # key -> the tensor, kept alive so that the key stays its own
         self._reads: dict[int, list[Any]] = {}  # id of a variable -> the tensors it was read as
+        self._values: set[Hashable] = set()  # the keys of these tensors
         self._variables: dict[int, Variable] = {}
         self.breaks = Breaks()
         self._silent = silent_rules()
@@ -119,6 +122,7 @@ class GradientTape:
         tape.builder = self.builder
         tape._calls, tape._tracked = [*self._calls], {**self._tracked}
         tape._reads = {key: [*tensors] for key, tensors in self._reads.items()}
+        tape._values = {*self._values}
         tape._variables = {**self._variables}
         return tape
 
@@ -160,6 +164,10 @@ class GradientTape:
     def is_tracking(self, tensor: Any) -> bool:
         """Whether a gradient can flow back from `tensor` to something watched."""
         return key_of(tensor) in self._tracked
+
+    def takes_slices(self, tensor: Any) -> bool:
+        """Whether an eager tensor is a variable's value, whose gradient may be the rows that are read."""
+        return id(tensor) in self._values
 
     def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
         """Called for each op that runs in the tape's builder."""
@@ -204,6 +212,7 @@ class GradientTape:
         if tensor.dtype.is_differentiable:
             key = key_of(tensor)
             self._tracked[key] = tensor
+            self._values.add(key)
             reads = self._reads.setdefault(id(variable), [])
             # Eagerly each read gives a new tensor.
             if self.builder is None or all(key_of(r) != key for r in reads[-4:]):
@@ -280,6 +289,9 @@ class GradientTape:
     ) -> Any:
         """The gradient of `target` (summed over its elements, and over targets if several) for each of `sources`.
 
+        As in TensorFlow, the gradient of a variable that is only read by `gather`, `nn.embedding_lookup` and the like
+        is `IndexedSlices`, the rows that were read; `convert_to_tensor` gives the whole gradient.
+
         Args:
             target: a tensor or variable, or a structure of them.
             sources: a tensor or variable, or a structure of them; the result has the same structure.
@@ -290,14 +302,14 @@ class GradientTape:
         gradient between them.
         """
         zero = self._begin_use(unconnected_gradients)
-        cotangents = Cotangents()
+        flat_sources = [variable_of(one) for one in nest.flatten(sources)]
+        cotangents = Cotangents({key_of(t) for v in flat_sources if isinstance(v, Variable) for t in self.reads_of(v)})
         seeds = nest.flatten(output_gradients) if output_gradients is not None else None
         targets = [variable_of(one) for one in nest.flatten(target)]
         if seeds is not None and len(seeds) != len(targets):
             raise ValueError(f"{len(targets)} targets but {len(seeds)} output_gradients")
         for index, one in enumerate(targets):
             self._seed(cotangents, one, None if seeds is None else seeds[index])
-        flat_sources = [variable_of(one) for one in nest.flatten(sources)]
         self._walk(cotangents, flat_sources)
         found = [self._result(cotangents, source, zero) for source in flat_sources]
         self._end_use(found)
@@ -432,12 +444,8 @@ class GradientTape:
         return [self._key(source)]
 
     def _result(self, cotangents: Cotangents, source: Any, zero: bool) -> Any:
-        total = None
         if isinstance(source, Variable):
-            for tensor in self._reads.get(id(source), ()):
-                part = cotangents.get(tensor)
-                if part is not None:
-                    total = part if total is None else apply(OPS["add"], [total, part])
+            total = gradient_of(self.reads_of(source), cotangents)
         else:
             # What isn't watched has one only as a target.
             own = self.builder.tensor(self.builder.use(source)) if self.builder is not None else source
@@ -446,6 +454,21 @@ class GradientTape:
             value = convert_to_tensor(source)
             return zeros_for(value) if isinstance(value, SymbolicTensor) else apply(OPS["zeros_like"], [value])
         return total
+
+
+def gradient_of(reads: Sequence[Any], cotangents: Cotangents) -> Any:
+    """The gradient of a variable that was read as some tensors: the rows that were read, if their cotangents are slices
+    only; None if there is none."""
+    total = None
+    slices: list[Slices] = []
+    for tensor in reads:
+        part, rows = cotangents.parts(tensor)
+        if part is not None:
+            total = part if total is None else apply(OPS["add"], [total, part])
+        slices = [*rows, *slices]  # the last call's first, as within one read
+    if not slices:
+        return total
+    return IndexedSlices.joined(slices, reads[0]) if total is None else with_slices(total, slices, reads[0])
 
 
 def _one(dtype: Any) -> Any:

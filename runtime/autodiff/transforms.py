@@ -12,12 +12,13 @@ from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.custom import DECORATED, custom_gradient, watched_variables
 from runtime.autodiff.reverse import Cotangents, walk_back
-from runtime.autodiff.tape import GradientTape
+from runtime.autodiff.tape import GradientTape, gradient_of
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 from runtime.tracebacks import shows_no_frames
+from runtime.variable import Variable, variable_of
 
 
 class UnconnectedGradients(enum.Enum):
@@ -39,7 +40,8 @@ def gradients(
 ) -> list[Any]:
     """The gradient of the sum of `ys` with respect to each of `xs`, in a function that is being traced, without a tape.
 
-    It sees the whole graph so far, so `xs` may be arguments or intermediate values.
+    It sees the whole graph so far, so `xs` may be arguments or intermediate values. Of a variable that is only read by
+    `gather` and the like it gives `IndexedSlices`, as a tape does.
 
     grad_ys: cotangents of `ys`; ones by default and for None. stop_gradients: tensors that count as constants.
     gate_gradients, aggregation_method: accepted, without effect.
@@ -51,7 +53,9 @@ def gradients(
         raise RuntimeError(
             "ag.gradients is not supported when eager execution is enabled. Use ag.GradientTape instead."
         )
-    sources = [builder.use(convert_to_tensor(x)) for x in nest.flatten(xs)]
+    flat = [variable_of(x) for x in nest.flatten(xs)]
+    sources = [builder.use(convert_to_tensor(x)) for x in flat]
+    of_variables = {v for v, x in zip(sources, flat) if isinstance(x, Variable)}
     varied = {v for v in sources if is_differentiable(v.type)}
     nodes = list(builder.graph.nodes)
     stopped = {
@@ -64,14 +68,14 @@ def gradients(
     seeds = [None] * len(targets) if grad_ys is None else nest.flatten(grad_ys)
     if len(seeds) != len(targets):
         raise ValueError(f"{len(targets)} ys but {len(seeds)} grad_ys")
-    cotangents = Cotangents()
+    cotangents = Cotangents(of_variables)
     for target, seed in zip(targets, seeds):
         cotangents.add(target, call("ones_like", target) if seed is None else convert_to_tensor(seed, target.dtype))
     kept = set(sources)
     mark_growing(nodes)
     calls = [NodeCall(n, builder) for n in nodes if stopped.isdisjoint(n.outputs)]
     walk_back(calls, cotangents, lambda t: builder.use(t) in varied, lambda t: builder.use(t) in kept)
-    found = [cotangents.get(builder.tensor(v)) for v in sources]
+    found = [gradient_of([builder.tensor(v)], cotangents) for v in sources]
     if getattr(unconnected_gradients, "value", unconnected_gradients) == "zero":
         found = [zeros_for(builder.tensor(v)) if g is None else g for v, g in zip(sources, found)]
     return found

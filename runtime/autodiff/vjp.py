@@ -8,17 +8,19 @@ Both are ordinary graphs: they can be optimised, compiled and differentiated aga
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from runtime.autodiff import late, rules  # noqa: F401 - adjoints of control flow and of deferred calls
 from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.residuals import can_repeat
-from runtime.autodiff.reverse import Cotangents, walk_back
+from runtime.autodiff.reverse import Cotangents, walk_back, with_slices
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Substitution, Value, copy_graph, copy_nodes
 from runtime.graph.passes.dead_code import remove_dead_code
+from runtime.ops.arrays.scatter import IndexedSlices
 
 
 @dataclass
@@ -26,7 +28,8 @@ class Vjp:
     """forward: inputs -> outputs, residuals.   backward: cotangents, residuals -> cotangents.
 
     seeds     which outputs have a cotangent, in the order of backward's first inputs
-    results   the inputs that backward's outputs are cotangents of
+    results   the inputs that backward's outputs are cotangents of, in their order
+    sliced    those of them whose cotangents are slices: two outputs, the values and the indices of rows
     sources   for each residual, in the order of backward's inputs: the forward input that it is, or None for the next
               extra output of forward
     """
@@ -35,11 +38,15 @@ class Vjp:
     backward: Graph
     seeds: list[int]
     results: list[int]
+    sliced: set[int]
     sources: list[int | None]
 
 
-def build_vjp(graph: Graph, wanted: Sequence[int], outputs: Sequence[int]) -> Vjp:
-    """The two graphs for cotangents of the inputs `wanted`, given those of `outputs`.
+def build_vjp(
+    graph: Graph, wanted: Sequence[int], outputs: Sequence[int], sliced: Collection[int] = frozenset()
+) -> Vjp:
+    """The two graphs for cotangents of the inputs `wanted`, given those of `outputs`. The cotangents of the inputs
+    `sliced` are slices, if no other is added to them.
 
     Raises LookupError if an op between them has no gradient.
     """
@@ -53,23 +60,33 @@ def build_vjp(graph: Graph, wanted: Sequence[int], outputs: Sequence[int]) -> Vj
             varied.update(v for v in node.outputs if is_differentiable(v.type))
     seeds = [i for i in outputs if forward.outputs[i] in varied]
     arrived = [builder.add_input(forward.outputs[i].type) for i in seeds]
-    cotangents = Cotangents()
     inputs = list(forward.inputs)
+    cotangents = Cotangents({inputs[i] for i in sliced})
     with builder:
         for index, own in zip(seeds, arrived):
             cotangents.add(builder.tensor(forward.outputs[index]), builder.tensor(own))
         calls = [NodeCall(n, builder) for n in forward.nodes]
         walk_back(calls, cotangents, lambda t: t.value in varied, keep=lambda t: t.value.node is None)
-        found = [(i, cotangents.get(builder.tensor(inputs[i]))) for i in wanted]
-    results = [i for i, c in found if c is not None]
-    builder.graph.outputs = [builder.use(c) for _, c in found if c is not None]
+        found = {i: _found(cotangents, builder.tensor(inputs[i])) for i in wanted}
+    results = [i for i, parts in found.items() if parts]
+    builder.graph.outputs = [builder.use(part) for parts in found.values() for part in parts]
     remove_dead_code(builder.graph, builder)
     residuals = _keep_or_repeat(builder, forward)
     position = {v: i for i, v in enumerate(inputs)}
     sources = [position.get(v) for v in residuals]
     forward.outputs = [*forward.outputs, *[v for v, s in zip(residuals, sources) if s is None]]
     remove_dead_code(forward)
-    return Vjp(forward, builder.graph, seeds, results, sources)
+    return Vjp(forward, builder.graph, seeds, results, {i for i in results if len(found[i]) == 2}, sources)
+
+
+def _found(cotangents: Cotangents, tensor: Any) -> list[Any]:
+    """What the backward graph gives for an input: nothing, its cotangent, or the values and indices of its slices."""
+    total, slices = cotangents.parts(tensor)
+    if slices and total is None:
+        joined = IndexedSlices.joined(slices, tensor)
+        return [joined.values, joined.indices]
+    whole = with_slices(total, slices, tensor)
+    return [] if whole is None else [whole]
 
 
 def _keep_or_repeat(builder: Builder, forward: Graph) -> list[Value]:

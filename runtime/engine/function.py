@@ -23,6 +23,7 @@ from runtime.errors import UnimplementedError
 from runtime.graph.ir import Graph
 from runtime.graph.passes.pipeline import optimize, rewrite
 from runtime.graph.passes.rewrites.silence import gives_by_effect
+from runtime.ops.arrays.gather import Slices
 from runtime.ops.dispatch import apply
 from runtime.ops.stack import EagerStack, Stack
 from runtime.ops.table import OPS
@@ -30,6 +31,9 @@ from runtime.profiling import span
 from runtime.recursion import room
 from runtime.tensor import EagerTensor, eager
 from runtime.types import StackType, TensorType
+
+# The inputs that have gradients, and those of them whose gradients may be slices.
+_Wanted = tuple[tuple[int, ...], frozenset[int]]
 
 
 class GraphFunction:
@@ -47,7 +51,7 @@ class GraphFunction:
         self.device = graph.device
         self.executable = Executable(rewrite("custom gradients", graph), jit_compile, told)
         self._dtypes = [getattr(v.type, "dtype", None) for v in graph.outputs]
-        self._gradients: dict[tuple[int, ...], _Gradient] = {}
+        self._gradients: dict[_Wanted, _Gradient] = {}
         self._lock = threading.Lock()
 
     def __call__(self, inputs: Sequence[EagerTensor]) -> list[EagerTensor]:
@@ -55,14 +59,16 @@ class GraphFunction:
         if recorders:
             recorders = tuple([r for r in recorders if r.builder is None])
             wanted: set[int] = set()
+            sliced: set[int] = set()
             order = 0
             for recorder in recorders:
                 tracked = [i for i, t in enumerate(inputs) if recorder.is_tracking(t)]
                 if tracked:
                     wanted.update(tracked)
+                    sliced.update(i for i in tracked if recorder.takes_slices(inputs[i]))
                     order += 2 if getattr(recorder, "is_persistent", False) else 1
             if wanted:
-                return self._call_recorded(inputs, tuple(sorted(wanted)), recorders, order)
+                return self._call_recorded(inputs, (tuple(sorted(wanted)), frozenset(sliced)), recorders, order)
         return self.run(inputs)
 
     def direct(self) -> Callable[[list[Any]], list[Any]] | None:
@@ -84,9 +90,9 @@ class GraphFunction:
         return [_wrap(r, dtype) for r, dtype in zip(results, self._dtypes)]
 
     def _call_recorded(
-        self, inputs: Sequence[EagerTensor], wanted: tuple[int, ...], recorders: tuple, order: int
+        self, inputs: Sequence[EagerTensor], wanted: _Wanted, recorders: tuple, order: int
     ) -> list[EagerTensor]:
-        gradient = self.gradient(wanted)
+        gradient = self.gradient(*wanted)
         while order > 1 and gradient.acts:
             # A graph with effects can't run again for the residuals of the next order.
             gradient, order = gradient.with_more(), order - 1
@@ -95,14 +101,16 @@ class GraphFunction:
             recorder.record(gradient, tuple(inputs), {}, outputs)
         return list(outputs[: len(self._dtypes)])
 
-    def gradient(self, wanted: tuple[int, ...]) -> _Gradient:
-        """The op that tapes record for calls whose tracked inputs are `wanted`."""
-        found = self._gradients.get(wanted)
+    def gradient(self, wanted: tuple[int, ...], sliced: frozenset[int] = frozenset()) -> _Gradient:
+        """The op that tapes record for calls whose tracked inputs are `wanted`; the gradients of the inputs `sliced`
+        may be slices."""
+        key = wanted, sliced
+        found = self._gradients.get(key)
         if found is None:
             with self._lock:
-                found = self._gradients.get(wanted)
+                found = self._gradients.get(key)
                 if found is None:
-                    found = self._gradients[wanted] = _Gradient(self, wanted)
+                    found = self._gradients[key] = _Gradient(self, key)
         return found
 
     def gradients(self) -> list[_Gradient]:
@@ -119,7 +127,7 @@ class _Gradient:
 
     multiple = True
 
-    def __init__(self, function: GraphFunction, wanted: tuple[int, ...], before: _Gradient | None = None) -> None:
+    def __init__(self, function: GraphFunction, wanted: _Wanted, before: _Gradient | None = None) -> None:
         self.function = function
         self.name = f"call of {function.name}"
         self.wanted = wanted
@@ -129,7 +137,7 @@ class _Gradient:
         with rarely(), room(), span("differentiate", f"differentiate {function.name}"):
             self.acts = any(node.op.effect for node in graph.walk())
             self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
-            self.vjp: Vjp = build_vjp(graph, wanted, _differentiable_outputs(graph))
+            self.vjp: Vjp = build_vjp(graph, wanted[0], _differentiable_outputs(graph), wanted[1])
             mode, told = function.jit_compile, function.executable.told
             self.forward = GraphFunction(optimize(self.vjp.forward), mode, told)
             self.backward = GraphFunction(optimize(self.vjp.backward), mode, told)
@@ -170,8 +178,13 @@ class _Gradient:
             results: list[Any] = [builder.tensor(v) for v in values]
         else:
             results = backward([*seeds, *residuals])
-        for index, result in zip(vjp.results, results):
-            found[index] = result
+        rest = iter(results)
+        for index in vjp.results:
+            if index not in vjp.sliced:
+                found[index] = next(rest)
+                continue
+            slices = Slices(next(rest), next(rest))
+            found[index] = slices if call.takes_slices(index) else slices.as_tensor(call.inputs[index])
         return found
 
 

@@ -89,6 +89,9 @@ class NumericsRecorder:
     def is_tracking(self, tensor: Any) -> bool:
         return False
 
+    def takes_slices(self, tensor: Any) -> bool:
+        return False
+
     def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
         if not isinstance(op, OpDef) or _is_quiet(op):
             return

@@ -7,6 +7,7 @@ their arguments first, and hand ragged ones to the functions of this room.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 from typing import cast as cast_type
@@ -15,7 +16,9 @@ from runtime import dtypes
 from runtime.ops import api
 from runtime.ops.arrays import miscellaneous, reduce, segments
 from runtime.ops.arrays.scatter import IndexedSlices
+from runtime.ops.elementwise import arithmetic
 from runtime.ops.elementwise.define import BinaryFunction, UnaryFunction
+from runtime.ops.linalg import matrices
 from runtime.ops.nn import nn_ops
 from runtime.ops.strings import string_ops
 from runtime.ragged import arrays, reductions
@@ -171,12 +174,20 @@ def _shape_of_ragged(input: RaggedTensor, out_type: Any = dtypes.int32, name: st
     return DynamicRaggedShape.from_tensor(input, out_type)
 
 
+def _of_values(dense: Callable[..., Tensor]) -> Callable[..., Any]:
+    """`dense`, of the values of a sparse tensor or of slices."""
+    name = next(iter(inspect.signature(dense).parameters))
+
+    def of_values(*args: Any, **kwargs: Any) -> Any:
+        x, *rest = args or (kwargs.pop(name),)
+        return x.with_values(dense(x.values, *rest, **kwargs))
+
+    return of_values
+
+
 def _values_too(dense: Callable[P, Tensor]) -> OfValues[P]:
     """`dense`, of the values of ragged and sparse tensors and of slices."""
-
-    def of_values(x: Any, *args: Any, **kwargs: Any) -> Any:
-        return x.with_values(dense(x.values, *args, **kwargs))
-
+    of_values = _of_values(dense)
     ragged = functools.partial(map_flat_values, dense)
     kinds: dict[type, Callable[..., Any]] = {RaggedTensor: ragged, SparseTensor: of_values, IndexedSlices: of_values}
     return cast_type(Any, _on_kinds(dense, kinds))
@@ -205,7 +216,8 @@ size = _on_kinds(api.size, {RaggedTensor: _size, SparseTensor: _size_of_sparse, 
 abs = _elementwise(api.abs)
 add = _elementwise(api.add)
 cast = _values_too(api.cast)
-clip_by_value = _elementwise(api.clip_by_value)
+clip_by_norm = _on_kinds(matrices.clip_by_norm, {IndexedSlices: _of_values(matrices.clip_by_norm)})
+clip_by_value = _on_kinds(_elementwise(api.clip_by_value), {IndexedSlices: _of_values(api.clip_by_value)})
 divide = _elementwise(api.divide)
 divide_no_nan = _elementwise(api.divide_no_nan)
 identity = _values_too(api.identity)
@@ -243,6 +255,13 @@ to_number = _on_values(string_ops.to_number)
 upper = _on_values(string_ops.upper)
 
 
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+    """A number times a tensor or `IndexedSlices`. Raises ValueError when the first operand has dimensions."""
+    if isinstance(x, IndexedSlices):
+        return x.with_values(arithmetic.scalar_mul(scalar, x.values))
+    return arithmetic.scalar_mul(scalar, x)
+
+
 def bincount(
     arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32,
     name: str | None = None, axis: int | None = None, binary_output: bool = False,
@@ -263,13 +282,13 @@ def bincount(
 
 
 __all__ = [
-    "abs", "add", "also_ragged", "as_string", "bincount", "boolean_mask", "cast", "clip_by_value", "concat",
-    "constant", "divide", "divide_no_nan", "dropout", "elu", "embedding_lookup", "expand_dims", "fill", "from_sparse",
-    "gather", "gelu", "identity", "join", "leaky_relu", "length", "lower", "map_flat_values", "one_hot", "ones",
-    "ones_like", "ragged_range", "ragged_stack", "rank", "reduce_all", "reduce_any", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "regex_full_match", "regex_replace",
-    "relu6", "reverse", "round", "saturate_cast", "selu", "shape", "sign", "silu", "size", "squared_difference",
-    "stack", "stop_gradient", "strip", "substr", "tile", "to_hash_bucket", "to_hash_bucket_fast",
-    "to_hash_bucket_strong", "to_number", "to_sparse", "truediv", "upper", "where", "zeros", "zeros_like",
-    "DynamicRaggedShape", "RaggedTensor", "RaggedTensorSpec",
+    "abs", "add", "also_ragged", "as_string", "bincount", "boolean_mask", "cast", "clip_by_norm", "clip_by_value",
+    "concat", "constant", "divide", "divide_no_nan", "dropout", "elu", "embedding_lookup", "expand_dims", "fill",
+    "from_sparse", "gather", "gelu", "identity", "join", "leaky_relu", "length", "lower", "map_flat_values",
+    "one_hot", "ones", "ones_like", "ragged_range", "ragged_stack", "rank", "reduce_all", "reduce_any", "reduce_max",
+    "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "regex_full_match",
+    "regex_replace", "relu6", "reverse", "round", "saturate_cast", "scalar_mul", "selu", "shape", "sign", "silu",
+    "size", "squared_difference", "stack", "stop_gradient", "strip", "substr", "tile", "to_hash_bucket",
+    "to_hash_bucket_fast", "to_hash_bucket_strong", "to_number", "to_sparse", "truediv", "upper", "where", "zeros",
+    "zeros_like", "DynamicRaggedShape", "RaggedTensor", "RaggedTensorSpec",
 ]  # fmt: skip

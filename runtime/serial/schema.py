@@ -80,7 +80,7 @@ def _feature(value: Any) -> bool:
 _BOOLEANS = [
     "adjoint", "again", "compute_uv", "compute_v", "controls", "descending", "everywhere", "exclusive", "fixed",
     "full_matrices", "keep_short", "keepdims", "little_endian", "lower", "normalize", "reverse", "scientific",
-    "shortest", "transpose_a", "transpose_b", "within",
+    "shortest", "slices", "transpose_a", "transpose_b", "within",
 ]  # fmt: skip
 _INTEGERS = [
     "beam_width", "buckets", "captures", "carries", "channels", "desired_channels", "desired_samples", "hash_key", "k",

@@ -6,6 +6,7 @@ Indices are checked: one out of range raises InvalidArgumentError, as TensorFlow
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,8 @@ def _infer_gather(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(params.dtype, params.shape[:axis] + indices.shape + params.shape[axis + 1 :]),)
 
 
-def _gather_kernel(params: Any, indices: Any, axis: int) -> Any:
+def _gather_kernel(params: Any, indices: Any, axis: int, slices: bool = False) -> Any:
+    """slices: whether the gradient of a variable's value may be `Slices`, as it is for users' own calls."""
     check_indices(indices, params.shape[axis], "GatherV2")
     result = np.take(params, indices, axis)
     if params.dtype == object and not isinstance(result, np.ndarray):
@@ -62,7 +64,27 @@ def _gather_kernel(params: Any, indices: Any, axis: int) -> Any:
     return result
 
 
+@dataclass(frozen=True)
+class Slices:
+    """A cotangent that is zero but for rows: `values` are those at `indices`, whose shape `values` starts with. Rows at
+    the same index are added. Gradient rules may give one for an operand of which the call takes slices."""
+
+    values: Any
+    indices: Any
+
+    def added_to(self, total: Any) -> Any:
+        """The sum of a tensor and the rows."""
+        return call("index_add", total, self.indices, self.values, axis=0)
+
+    def as_tensor(self, like: Any) -> Any:
+        """The whole cotangent, of the shape of a tensor."""
+        shape, extra = shape_attr(dims(like))
+        return call("gather_grad", self.values, self.indices, *extra, axis=0, shape=shape)
+
+
 def _grad_gather(op: Any, dy: Any) -> Sequence[Any]:
+    if op.attrs.get("slices") and op.takes_slices(0):
+        return Slices(dy, op.inputs[1]), None
     shape, extra = shape_attr(dims(op.inputs[0]))
     return call("gather_grad", dy, op.inputs[1], *extra, axis=op.attrs["axis"], shape=shape), None
 
@@ -114,6 +136,7 @@ GATHER = register(
         by_parts=True,
         needs_no_constants=True,
         cheap=True,
+        complex_rule=True,
     )
 )  # fmt: skip
 GATHER_GRAD = register(
@@ -147,6 +170,11 @@ INDEX_ADD = register(
 )  # fmt: skip
 
 
+def gather_slices(x: Tensor, indices: Tensor) -> Tensor:
+    """The rows of `x` at `indices`. Its gradient is `Slices` where the call takes them."""
+    return apply(GATHER, (x, indices), {"axis": 0, "slices": True} if x.dtype.is_differentiable else {"axis": 0})
+
+
 @late
 def gather(
     params: TensorLike, indices: TensorLike, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0,
@@ -169,7 +197,7 @@ def gather(
         )
     at = batch if axis is None else static_axis(axis, r, "gather")
     if batch == 0:
-        return apply(GATHER, (x, positions), {"axis": at})
+        return gather_slices(x, positions) if at == 0 else apply(GATHER, (x, positions), {"axis": at})
     if at < batch:
         raise ValueError(f"batch_dims = {batch} must be less than or equal to axis = {at}")
     if at > batch:

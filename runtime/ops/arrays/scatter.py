@@ -13,11 +13,14 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.dtypes import DType, as_dtype
 from runtime.ops.arrays.creation import range as range_
+from runtime.ops.arrays.gather import Slices
+from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.segments import unsorted_segment_sum
+from runtime.ops.arrays.shape_ops import reshape, shape
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
-from runtime.ops.rules import blanks, brackets, dims, shape_attr
+from runtime.ops.rules import blanks, brackets, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import TensorShape, element_count
 from runtime.tensor import Tensor, TensorLike
@@ -336,8 +339,10 @@ def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: Any,
 class IndexedSlices:
     """Rows of a tensor at given indices, for `Variable.scatter_add` and similar methods. All other rows are zero.
 
+    A tape gives it as the gradient of a variable that is only read by `gather`, `nn.embedding_lookup` and the like.
+
     values: the rows. indices: the row number of each. dense_shape: the shape of the whole tensor, if known. Other
-    functions then use it as that tensor, in which rows with the same number are added.
+    functions then use it as that tensor, in which rows with the same number are added; `convert_to_tensor` makes it.
     """
 
     __ag_composite__ = "slices"
@@ -347,6 +352,20 @@ class IndexedSlices:
         self.values = convert_to_tensor(values)
         self.indices = convert_to_tensor(indices)
         self.dense_shape = None if dense_shape is None else convert_to_tensor(dense_shape)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Slices], like: Any) -> IndexedSlices:
+        """The rows of all parts, one part after the other, as rows of a tensor `like`."""
+        row = dims(like)[1:]
+        values, indices = [], []
+        for part in parts:
+            sizes = dims(part.indices)
+            is_list = len(sizes) == 1
+            values.append(part.values if is_list else reshape(part.values, [product(sizes), *row]))
+            indices.append(part.indices if is_list else reshape(part.indices, [product(sizes)]))
+        if len({each.dtype for each in indices}) > 1:
+            indices = [call("cast", each, dtype=dtypes.int64) for each in indices]
+        return cls(_end_to_end(values), _end_to_end(indices), shape(like))
 
     @property
     def dtype(self) -> DType:
@@ -385,6 +404,16 @@ class IndexedSlices:
             )
         return unsorted_segment_sum(self.values, self.indices, self.dense_shape[0])
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"'IndexedSlices' object has no attribute {name!r}. It holds some rows of a tensor; "
+            "ag.convert_to_tensor(slices) gives the whole tensor."
+        )
+
     def __repr__(self) -> str:
         whole = "" if self.dense_shape is None else f", dense_shape={self.dense_shape!s}"
         return f"IndexedSlices(indices={self.indices!s}, values={self.values!s}{whole})"
+
+
+def _end_to_end(tensors: list[Any]) -> Any:
+    return tensors[0] if len(tensors) == 1 else concat(tensors, 0)

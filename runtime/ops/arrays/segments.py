@@ -14,7 +14,6 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
 from runtime.ops.arrays.creation import range as range_
-from runtime.ops.arrays.gather import gather
 from runtime.ops.arrays.reduce import reduce_all, reduce_max
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
@@ -386,7 +385,8 @@ def _of_rows(name: str, form: Callable[..., Tensor], doc: str) -> SegmentsOfRows
         num_segments: TensorLike | None = None,
         name: str | None = None,
     ) -> Tensor:
-        rows, ids = gather(data, indices), convert_to_tensor(segment_ids)
+        rows = call("gather", convert_to_tensor(data), convert_to_tensor(indices), axis=0)
+        ids = convert_to_tensor(segment_ids)
         assert_op(reduce_all(ids[1:] >= ids[:-1]), "segment ids are not increasing [Op:SparseSegment]")
         # Ids of no rows at all make no segments.
         least = reduce_max(call("concat", ids, convert_to_tensor([-1], ids.dtype), axis=0)) + 1

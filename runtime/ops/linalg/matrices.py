@@ -11,6 +11,7 @@ from runtime import dtypes, errors
 from runtime.ops.arrays import creation
 from runtime.ops.arrays.joining import stack, static_axis
 from runtime.ops.arrays.reduce import reduce_max, reduce_sum
+from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
 from runtime.ops.dispatch import call
@@ -165,10 +166,11 @@ def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | No
 
 @late
 def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
-    """The Euclidean norm of all elements of several tensors; None entries don't count."""
+    """The Euclidean norm of all elements of several tensors; None entries don't count, and of `IndexedSlices` the
+    values."""
     if not isinstance(t_list, (list, tuple)):
         raise TypeError(f"`t_list` should be a sequence of tensors. Received {type(t_list)}.")
-    parts = [convert_to_tensor(t) for t in t_list if t is not None]
+    parts = [convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t) for t in t_list if t is not None]
     if not parts:
         raise ValueError("global_norm needs at least one tensor")
     total: Any = None
@@ -182,7 +184,8 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
 def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
-    """The tensors, scaled down so that their common norm is at most `clip_norm`, and their norm before that.
+    """The tensors (or `IndexedSlices`), scaled down so that their common norm (see `global_norm`) is at most
+    `clip_norm`, and their norm before that.
 
     If the norm is infinite or NaN, all results are NaN, so that it doesn't go unnoticed.
     """
@@ -191,7 +194,11 @@ def clip_by_global_norm(
     scale = limit * call("minimum", 1 / total, 1 / limit)
     finite = call("is_finite", total)
     scale = where(finite, scale, convert_to_tensor(float("nan"), total.dtype))
-    return [None if t is None else convert_to_tensor(t) * scale for t in t_list], total
+
+    def scaled(t: Any) -> Any:
+        return t.with_values(t.values * scale) if isinstance(t, IndexedSlices) else convert_to_tensor(t) * scale
+
+    return [None if t is None else scaled(t) for t in t_list], total
 
 
 def tril(m: Any, k: int = 0) -> Tensor:

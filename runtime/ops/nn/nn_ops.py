@@ -7,7 +7,7 @@ from typing import Any
 from runtime import dtypes, errors
 from runtime.ops.arrays import reduce
 from runtime.ops.arrays.creation import zeros_like
-from runtime.ops.arrays.gather import one_hot
+from runtime.ops.arrays.gather import gather_slices, one_hot
 from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
@@ -332,7 +332,7 @@ def local_response_normalization(
 @late
 def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
     """The rows of `params` at `ids`, scaled down to the norm `max_norm` if they are longer."""
-    rows = call("gather", convert_to_tensor(params), convert_to_tensor(ids, dtype_hint=dtypes.int32), axis=0)
+    rows = gather_slices(convert_to_tensor(params), convert_to_tensor(ids, dtype_hint=dtypes.int32))
     if max_norm is None:
         return rows
     first = known_rank(convert_to_tensor(ids), "embedding_lookup")
