@@ -199,10 +199,10 @@ class TensorShape:
     def concatenate(self, other: Any) -> TensorShape:
         left, right = self._dims, as_shape(other)
         if left is None or right is None:
-            return TensorShape(None)
+            return type(self)(None)
         theirs = other._sources if isinstance(other, TensorShape) else ()
         both = (self._sources or (None,) * len(left)) + (theirs or (None,) * len(right))
-        return TensorShape(left + right, both if self._sources or theirs else ())
+        return type(self)(left + right, both if self._sources or theirs else ())
 
     def __iter__(self) -> Iterator[int | None]:
         return iter(self._known())
@@ -217,8 +217,8 @@ class TensorShape:
 
     def __getitem__(self, key: Any) -> Any:
         if self._dims is None:
-            return TensorShape(None) if isinstance(key, slice) else None
-        return TensorShape(self._dims[key], self._sources[key]) if isinstance(key, slice) else self._dims[key]
+            return type(self)(None) if isinstance(key, slice) else None
+        return type(self)(self._dims[key], self._sources[key]) if isinstance(key, slice) else self._dims[key]
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         """The position of the first dimension equal to `value`. Raises ValueError if there is none."""
@@ -232,7 +232,7 @@ class TensorShape:
         return self.concatenate(other)
 
     def __radd__(self, other: Any) -> TensorShape:
-        return TensorShape(other).concatenate(self)
+        return type(self)(other).concatenate(self)
 
     def __eq__(self, other: object) -> bool:
         try:
@@ -251,6 +251,25 @@ class TensorShape:
 
     def __reduce__(self) -> tuple:
         return TensorShape, (self._dims,)
+
+
+class SequenceShape(TensorShape):
+    """A TensorShape that is a `collections.abc.Sequence`, as libraries for the array API standard expect of shapes.
+
+    TensorFlow's shapes aren't: libraries written for it take a sequence for a structure with parts. So tensors have
+    such shapes only while NumPy's behaviour is on (`experimental_enable_numpy_behavior`).
+    """
+
+    __slots__ = ()
+    enabled = False
+
+
+Sequence.register(SequenceShape)
+
+
+def public_shape(shape: Shape, sources: tuple[Any, ...] = ()) -> TensorShape:
+    """What a tensor's or variable's `shape` returns."""
+    return (SequenceShape if SequenceShape.enabled else TensorShape)(shape, sources)
 
 
 def format_shape(shape: Shape) -> str:

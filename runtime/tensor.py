@@ -18,7 +18,7 @@ from runtime.context import ctx, placing
 from runtime.device import CPU, list_logical_devices, missing, place_named
 from runtime.dtypes import DType
 from runtime.gpu.memory import DeviceArray
-from runtime.shapes import Shape, TensorShape, format_shape
+from runtime.shapes import Shape, TensorShape, format_shape, public_shape
 from runtime.tracebacks import leaving, shows_no_frames
 from runtime.types import TensorType
 
@@ -137,7 +137,7 @@ class Tensor(Operators):
     @property
     def shape(self) -> TensorShape:
         """The static shape: dimensions that are known only at run time are None."""
-        return TensorShape(self._shape)
+        return public_shape(self._shape)
 
     @property
     def _shape(self) -> Shape:
@@ -453,7 +453,7 @@ class SymbolicTensor(Tensor):
     def shape(self) -> TensorShape:
         """The static shape: dimensions that are known only at run time are None."""
         dims = self._shape
-        return TensorShape(dims, tuple((self, axis) for axis in range(len(dims))) if dims and None in dims else ())
+        return public_shape(dims, tuple((self, axis) for axis in range(len(dims))) if dims and None in dims else ())
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]

@@ -37,7 +37,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 from runtime.ops.operators import install
 from runtime.ops.rules import dims, shape_attr
-from runtime.shapes import Shape, TensorShape, as_shape, format_shape, merge
+from runtime.shapes import Shape, TensorShape, as_shape, format_shape, merge, public_shape
 from runtime.tensor import (
     EagerTensor,
     Operators,
@@ -223,7 +223,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
     @property
     def shape(self) -> TensorShape:
         """The static shape that values must fit."""
-        return TensorShape(self._shape)
+        return public_shape(self._shape)
 
     @property
     def trainable(self) -> bool:

@@ -5,8 +5,9 @@ pytest-json-report. Tests that are known to fail stand in `exceptions.txt`, each
 passed and failed; the exit code is 1 where a test failed that isn't listed. A listed one may pass where the examples
 don't meet what it fails on.
 
-Operators of tensors refuse different dtypes, as TensorFlow's do, so the run switches NumPy's promotion on
-(`experimental_enable_numpy_behavior`); `--plain` leaves it off, to see what that costs.
+Operators of tensors refuse different dtypes, as TensorFlow's do, and shapes aren't sequences, which the suite's ndindex
+requires. So the run switches NumPy's behaviour on (`experimental_enable_numpy_behavior`); `--plain` leaves it off, to
+see what that costs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.array_api", description=__doc__.partition("\n")[0])
     parser.add_argument("suite", type=Path, help="a checkout of data-apis/array-api-tests")
     parser.add_argument("--max-examples", type=int, default=20, help="examples of each property (default: 20)")
-    parser.add_argument("--plain", action="store_true", help="operators refuse different dtypes, as by default")
+    parser.add_argument("--plain", action="store_true", help="leave NumPy's behaviour off, as by default")
     parser.add_argument("-k", dest="select", help="only tests whose names match, as for pytest")
     options = parser.parse_args()
     if not (options.suite / "array_api_tests").is_dir():

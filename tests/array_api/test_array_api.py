@@ -1,8 +1,10 @@
 """The namespace of the array API standard, beside NumPy; eager and staged, with gradients, and through SciPy."""
 
 import os
+import pickle
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -133,6 +135,25 @@ def test_operators_promote_only_when_asked():
         enable(dtype_conversion_mode="sometimes")
 
 
+def test_shapes_are_sequences_only_when_asked():
+    x, v = xp.asarray([[1, 2, 3]]), ag.Variable([[1.0]])
+    assert not isinstance(x.shape, Sequence)
+    enable = ag.experimental.numpy.experimental_enable_numpy_behavior
+    enable()
+    try:
+        seen = []
+        ag.function(lambda t: seen.append(t.shape))(x)
+        shapes = [x.shape, v.shape, *seen, x.shape[1:], x.shape + (2,), (2,) + x.shape]
+        assert all(isinstance(each, Sequence) and isinstance(each, ag.TensorShape) for each in shapes)
+        assert [list(each) for each in shapes] == [[1, 3], [1, 1], [1, 3], [3], [1, 3, 2], [2, 1, 3]]
+        assert repr(x.shape) == "TensorShape([1, 3])" and f"{x.shape}" == "(1, 3)"
+    finally:
+        enable(dtype_conversion_mode="off")
+    assert not isinstance(x.shape, Sequence) and not isinstance(v.shape, Sequence)
+    # A pickle doesn't depend on the setting.
+    assert type(pickle.loads(pickle.dumps(shapes[0]))) is ag.TensorShape
+
+
 def test_means_of_integers_are_not_truncated():
     x = xp.asarray([1, 2])
     assert float(xp.mean(x)) == 1.5
@@ -253,3 +274,17 @@ def test_each_exception_has_a_reason():
     assert all(block.startswith("# ") for block in blocks)
     assert is_listed("array_api_tests/test_array_object.py::test_setitem[1]", listed())
     assert not is_listed("array_api_tests/test_array_object.py::test_getitem", listed())
+
+
+def test_expm1_of_complex_numbers_has_limits():
+    inf, nan = float("inf"), float("nan")
+    for z, expected in (
+        (complex(inf, 0.0), complex(inf, 0.0)),
+        (complex(-inf, inf), complex(-1.0, 0.0)),
+        (complex(inf, inf), complex(inf, nan)),
+        (complex(-inf, nan), complex(-1.0, 0.0)),
+        (complex(nan, 0.0), complex(nan, 0.0)),
+        (complex(1e-9, 0.0), complex(np.expm1(1e-9), 0.0)),
+    ):
+        found = complex(xp.expm1(xp.asarray(z, dtype=xp.complex128)))
+        np.testing.assert_equal([found.real, found.imag], [expected.real, expected.imag])

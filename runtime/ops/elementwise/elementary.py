@@ -31,6 +31,12 @@ def _special(name: str) -> Any:
     return kernel
 
 
+def _expm1(x: Any) -> Any:
+    result = np.expm1(x)
+    # NumPy's is NaN + NaN j for all complex numbers that aren't finite, where the exponential has limits.
+    return result if x.dtype.kind != "c" else np.where(np.isfinite(x), result, np.exp(x) - 1)
+
+
 _POSITIVE = unary_samples(0.3, 4.0)
 _UNIT = unary_samples(-0.9, 0.9)
 _TWO_OVER_ROOT_PI = 1.1283791670955126
@@ -47,7 +53,7 @@ exp = unary(
 )
 expm1 = unary(
     "expm1",
-    np.expm1,
+    _expm1,
     "math.expm1({0})",
     "exp(x) - 1, exact for small x.",
     lambda op, dy: (dy * exp(op.inputs[0]),),

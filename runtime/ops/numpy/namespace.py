@@ -19,6 +19,7 @@ from runtime.ops.late import deferrable, name_in_files
 from runtime.ops.numpy import ufuncs
 from runtime.ops.numpy.array_functions import FUNCTIONS
 from runtime.ops.numpy.protocol import as_array, contains_symbolic, fits, refuse, without_defaults
+from runtime.shapes import SequenceShape
 from runtime.tensor import Tensor
 
 _NAMES = """
@@ -107,14 +108,15 @@ def _has_tensor(operands: tuple) -> bool:
 def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: str = "legacy") -> None:
     """Lets Python's operators promote tensors of different dtypes by NumPy's rules, and `@` take vectors.
 
-    Tensors have NumPy's methods, indexing and functions anyway.
+    Shapes of tensors also become instances of `collections.abc.Sequence`, as libraries for the array API standard
+    expect. Tensors have NumPy's methods, indexing and functions anyway.
 
-    prefer_float32: accepted, without effect. dtype_conversion_mode: 'legacy', 'all' or 'safe' switch promotion on,
-    'off' switches it off again. Raises ValueError for another mode.
+    prefer_float32: accepted, without effect. dtype_conversion_mode: 'legacy', 'all' or 'safe' switch this on, 'off'
+    switches it off again. Raises ValueError for another mode.
     """
     if dtype_conversion_mode not in ("off", "legacy", "safe", "all"):
         raise ValueError(f"dtype_conversion_mode={dtype_conversion_mode!r}: it is 'off', 'legacy', 'safe' or 'all'.")
-    ufuncs.Promotion.enabled = dtype_conversion_mode != "off"
+    ufuncs.Promotion.enabled = SequenceShape.enabled = dtype_conversion_mode != "off"
 
 
 def _finfo(dtype: Any) -> np.finfo:
