@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
-from runtime.collectives.group import SHORT
+from runtime.collectives.cost_model import ETHERNET, SHORT, Network, messages, sent
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scaling.md"
 SIZES = [4, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26]  # bytes
@@ -34,8 +34,6 @@ LARGE = 1 << 20
 # Steps that take a millisecond or two, so that other programs leave some of them alone.
 WIDTH, ROWS = 256, 512
 PREDICTED = [8, 16, 64, 256, 1024, 4096]
-# Of a network, not measured here: seconds for a message, bytes a second (25 Gbit/s Ethernet).
-NETWORK = (20e-6, 25e9 / 8)
 
 
 # --- in each process ---
@@ -147,30 +145,15 @@ class Model:
         self.compute = {name: one[f"{name} alone"] for name in ("weak", "strong")}
         self.bytes = two["bytes"]
         small = min(two["all_reduce"], key=int)
-        self.message = two["all_reduce"][small] / self.messages(2, int(small))
-        rest = two["all_reduce"][str(LARGE)] - self.messages(2, LARGE) * self.message
-        self.bandwidth = self.sent(2, LARGE) / rest
+        message = two["all_reduce"][small] / messages(2, int(small))
+        rest = two["all_reduce"][str(LARGE)] - messages(2, LARGE) * message
+        self.network = Network(message, sent(2, LARGE) / rest)
 
-    @staticmethod
-    def messages(workers: int, size: int) -> float:
-        """How many messages an all-reduce of so many bytes sends one after the other."""
-        if workers == 1:
-            return 0.0
-        return math.log2(workers) * (2 if size * workers <= SHORT else 1) + 2 * (workers - 1) * (size * workers > SHORT)
+    def all_reduce(self, workers: int, size: int, network: Network | None = None) -> float:
+        """Seconds of an all-reduce. network: default: what was measured here."""
+        return (network or self.network).seconds(workers, size)
 
-    @staticmethod
-    def sent(workers: int, size: int) -> float:
-        """How many bytes each process sends for it."""
-        return (workers - 1) * (size if size * workers <= SHORT else 2 * size / workers)
-
-    def all_reduce(self, workers: int, size: int, network: tuple[float, float] | None = None) -> float:
-        """Seconds of an all-reduce. network: seconds of a message, bytes a second; default: those measured here."""
-        message, bandwidth = network or (self.message, self.bandwidth)
-        return self.messages(workers, size) * message + self.sent(workers, size) / bandwidth
-
-    def step(
-        self, kind: str, workers: int, own_cores: bool = False, network: tuple[float, float] | None = None
-    ) -> float:
+    def step(self, kind: str, workers: int, own_cores: bool = False, network: Network | None = None) -> float:
         """Seconds of a training step. own_cores: each process has a core, as on machines of its own."""
         share = 1.0 if own_cores else max(1.0, workers / self.cores)
         compute = self.compute["weak"] / (workers if kind == "strong" else 1)
@@ -211,9 +194,9 @@ def page(found: list[dict[str, Any]]) -> str:
         alone, here, net = (
             model.step("weak", 1, True),
             model.step("weak", n, True),
-            model.step("weak", n, True, NETWORK),
+            model.step("weak", n, True, ETHERNET),
         )
-        gain = alone / model.step("strong", n, True, NETWORK)
+        gain = alone / model.step("strong", n, True, ETHERNET)
         predicted.append([f"{n:,}", ms(here), f"{alone / here:.0%}", ms(net), f"{alone / net:.0%}", f"{gain:.1f}"])
     about_reduces = paragraph(
         f"""In brackets: what the model below says. It knows the first row and {LARGE:,} bytes, for two processes, and
@@ -252,8 +235,8 @@ def page(found: list[dict[str, Any]]) -> str:
     messages(n) = log2(n) + 2 (n - 1); of up to {SHORT:,} bytes in all processes together 2 log2(n)
 
     compute     = {ms(model.compute["weak"])} ms for {ROWS} rows
-    message     = {1e6 * model.message:.0f} µs
-    bandwidth   = {model.bandwidth / 1e9:.2f} GB/s
+    message     = {1e6 * model.network.message:.0f} µs
+    bandwidth   = {model.network.bandwidth / 1e9:.2f} GB/s
 """.strip("\n")
     return f"""# Scaling
 

@@ -102,7 +102,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},
     "runtime.autodiff": {*VALUES, "runtime.graph"},
     # What moves bytes between workers knows no tensors; ops get a group as an attribute.
-    "runtime.collectives": {"runtime.errors"},
+    "runtime.collectives": {"runtime.errors", "runtime.profiling"},
     "runtime.storage": {"runtime.dtypes", "runtime.errors"},
     "runtime.serial": {*BASE, "runtime.tensor", *OPS, "runtime.graph", "runtime.autodiff"},
     # Loaded when a model is exported.

@@ -11,25 +11,26 @@ A ring sends as many bytes, and no all-reduce can do with fewer. Short arrays ar
 each worker sums them up itself, to the same bits. Arrays of one dtype travel together, in packs of a bounded size.
 
 Each operation begins with an exchange of what it is, so that workers that have come to different ones learn of it,
-rather than waiting forever or adding up what doesn't belong together.
+rather than waiting forever or adding up what doesn't belong together. An all-reduce of several packs is an operation
+for each, one after the other. So workers may start them together or one by one, now or in the background: what they
+exchange is the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from runtime.errors import InvalidArgumentError
-
-# Arrays up to this many bytes, of all workers together, are sent to all in one step.
-SHORT = 1 << 16
-# How many bytes travel together, unless the caller says otherwise.
-PACK = 32 << 20
+from runtime.collectives.background import Background, Pending
+from runtime.collectives.cost_model import BACKGROUND, SHARED_MEMORY, SHORT
+from runtime.errors import InvalidArgumentError, UnavailableError
+from runtime.profiling import span
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,24 @@ class Group:
     sent    how many bytes this worker has sent to others in operations on arrays; what they tell each other about these
             isn't counted, and a broadcast counts as if its root sent the bytes once
     calls   how many operations this worker has begun
+    network what messages and bytes cost
+    overlaps
+            whether operations can run in the background
     """
 
     rank: int
     size: int
+    network = SHARED_MEMORY
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank = rank
         self.size = size
         self.sent = 0
         self.calls = 0
+        self.overlaps = size > 1
         self._lock = threading.RLock()
+        self._background = Background()
+        self._failed: Exception | None = None
 
     # --- what moves bytes ----------------------------------------------------------------------------------------
 
@@ -91,10 +99,6 @@ class Group:
         """Overwrites a vector of bytes with that of one worker."""
         raise NotImplementedError
 
-    def _refuse(self, error: Exception) -> Exception:
-        """What is raised for an operation that the workers don't agree on."""
-        return error
-
     # --- operations ----------------------------------------------------------------------------------------------
 
     def all_reduce(
@@ -105,22 +109,56 @@ class Group:
         Floats of up to 16 bits are added up in 32. Means of integers are rounded towards zero.
         """
         arrays = [np.asarray(a) for a in arrays]
-        detail = ("MEAN" if mean else "SUM") + (f", packs of {pack} bytes" if pack else "")
-        doing = Operation("all_reduce", detail, tuple(map(_described, arrays)), place)
         results: list[Any] = [None] * len(arrays)
-        with self._lock:
-            self.agree(doing)
-            for together in packs(arrays, pack or PACK):
-                summed = self._reduced(_joined([arrays[i] for i in together]), mean, doing)
-                _divide([arrays[i] for i in together], summed, together, results)
+        with self._turn():
+            for together in self.packs(arrays, pack):
+                reduced = self._all_reduce_pack([arrays[i] for i in together], mean, pack, place)
+                for i, array in zip(together, reduced):
+                    results[i] = array
         return results
+
+    def start_all_reduce(
+        self, arrays: Sequence[np.ndarray], mean: bool = False, pack: int | None = None, place: str = ""
+    ) -> Pending:
+        """An all-reduce in the background. The arrays must not change until it is done."""
+        arrays = [np.asarray(a) for a in arrays]
+        if self.overlaps:
+            return self._background.submit(lambda: self._in_background(arrays, mean, pack, place))
+        pending = Pending(self._background, -1, lambda: self.all_reduce(arrays, mean, pack, place))
+        pending.run()
+        return pending
+
+    def pays_beside(self, size: int, work: float) -> bool:
+        """Whether an all-reduce of so many bytes should run beside work of so many seconds."""
+        return self.overlaps and min(self.network.seconds(self.size, size), work) > BACKGROUND
+
+    def drain(self) -> None:
+        """Returns when nothing runs in the background."""
+        self._background.drain()
+
+    def packs(self, arrays: Sequence[Any], size: int | None = None) -> list[list[int]]:
+        """Which arrays an all-reduce sends together: of one dtype, in order, up to `size` bytes; a larger one alone.
+
+        arrays: what has `dtype` and `nbytes`. size: default: what suits the network.
+        """
+        size = size or self.network.pack(self.size)
+        found: list[list[int]] = []
+        open_packs: dict[Any, tuple[list[int], int]] = {}
+        for index, array in enumerate(arrays):
+            together, filled = open_packs.get(array.dtype, ([], 0))
+            if not together or filled + array.nbytes > size:
+                together, filled = [], 0
+                found.append(together)
+            together.append(index)
+            open_packs[array.dtype] = together, filled + array.nbytes
+        return found
 
     def all_gather(self, arrays: Sequence[np.ndarray], axis: int, place: str = "") -> list[np.ndarray]:
         """The workers' arrays one after the other along an axis, in which alone their shapes may differ."""
         arrays = [np.moveaxis(np.asarray(a), axis, 0) for a in arrays]
         kinds = tuple([f"{a.dtype}[?{''.join(f', {n}' for n in a.shape[1:])}]" for a in arrays])
         doing = Operation("all_gather", f"axis {axis}", kinds, place)
-        with self._lock:
+        with self._turn():
             self.agree(doing)
             lengths = self._numbers([a.shape[0] for a in arrays], doing)
             return [
@@ -133,23 +171,25 @@ class Group:
         arrays = [np.asarray(a) for a in arrays]
         doing = Operation("broadcast", f"from rank {root}", tuple(map(_described, arrays)), place)
         results: list[Any] = [None] * len(arrays)
-        with self._lock:
+        with self._turn():
             self.agree(doing)
-            for together in packs(arrays, PACK):
-                taken = np.concatenate([arrays[i].reshape(-1) for i in together])
+            for together in self.packs(arrays):
+                pack = [arrays[i] for i in together]
+                taken = np.concatenate([array.reshape(-1) for array in pack])
                 self.sent += taken.nbytes if self.rank == root else 0
                 self._copy(taken.view(np.uint8), root, doing)
-                _divide([arrays[i] for i in together], taken, together, results)
+                for i, array in zip(together, _divided(pack, taken)):
+                    results[i] = array
         return results
 
     def barrier(self, place: str = "") -> None:
         """Returns when all workers have called it."""
-        with self._lock:
+        with self._turn():
             self.agree(Operation("barrier", "", (), place))
 
     def tell(self, text: str) -> list[str]:
         """The texts of all workers."""
-        with self._lock:
+        with self._turn():
             doing = Operation("tell", "", ())
             self.agree(doing)
             return self._texts(text, doing)
@@ -159,22 +199,54 @@ class Group:
 
         Raises InvalidArgumentError, which names the ranks and their operations, where they have come to others.
         """
+        if self._failed is not None:
+            raise self._failed
         self.calls += 1
         heads = self._numbers([self.calls, doing.digest], doing)
         if (heads == heads[0]).all():
             return
         # All have seen the same heads, so that all are here.
         there = self._texts(f"{doing} (operation {self.calls})", doing)
-        raise self._refuse(
-            InvalidArgumentError(
-                "The workers called different collective operations:\n"
-                + "".join(f"  rank {rank}: {text}\n" for rank, text in enumerate(there))
-                + "All workers must run the same operations in the same order: a condition around one must not "
-                "depend on the replica or on what only one replica has seen."
-            )
+        self._failed = InvalidArgumentError(
+            "The workers called different collective operations:\n"
+            + "".join(f"  rank {rank}: {text}\n" for rank, text in enumerate(there))
+            + "All workers must run the same operations in the same order: a condition around one must not depend on "
+            "the replica or on what only one replica has seen."
         )
+        raise self._failed
 
     # --- their parts ---------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """A block for operations that the program waits for, after those in the background."""
+        self._background.drain()
+        with self._lock:
+            yield
+
+    def _in_background(
+        self, arrays: Sequence[np.ndarray], mean: bool, pack: int | None, place: str
+    ) -> list[np.ndarray]:
+        size = sum(array.nbytes for array in arrays)
+        try:
+            with span("collective", "all_reduce in the background", bytes=size):
+                return self.all_reduce(arrays, mean, pack, place)
+        except BaseException as error:
+            # The program hasn't heard of it yet, and what it has started after this can't run.
+            self._failed = self._failed or self._left("all_reduce", error)
+            raise
+
+    def _left(self, doing: Any, error: BaseException) -> Exception:
+        """What operations raise after one that this worker has left by an error of its own."""
+        return UnavailableError(f"rank {self.rank} has left {doing} by {type(error).__name__}")
+
+    def _all_reduce_pack(
+        self, arrays: Sequence[np.ndarray], mean: bool, pack: int | None, place: str
+    ) -> list[np.ndarray]:
+        detail = ("MEAN" if mean else "SUM") + (f", packs of {pack} bytes" if pack else "")
+        doing = Operation("all_reduce", detail, tuple(map(_described, arrays)), place)
+        self.agree(doing)
+        return _divided(arrays, self._reduced(_joined(arrays), mean, doing))
 
     def _reduced(self, vector: np.ndarray, mean: bool, doing: Operation) -> np.ndarray:
         if self.size == 1:
@@ -210,20 +282,6 @@ class Group:
         return [part.tobytes().decode() for part in np.split(joined, np.cumsum(lengths)[:-1])]
 
 
-def packs(arrays: Sequence[np.ndarray], size: int) -> list[list[int]]:
-    """Which arrays travel together: of one dtype, in order, up to `size` bytes; a larger one travels alone."""
-    found: list[list[int]] = []
-    open_packs: dict[Any, tuple[list[int], int]] = {}
-    for index, array in enumerate(arrays):
-        together, filled = open_packs.get(array.dtype, ([], 0))
-        if not together or filled + array.nbytes > size:
-            together, filled = [], 0
-            found.append(together)
-        together.append(index)
-        open_packs[array.dtype] = together, filled + array.nbytes
-    return found
-
-
 def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """The elements of arrays of one dtype one after the other; the memory of the only one if it lies that way."""
     if len(arrays) == 1:
@@ -231,12 +289,10 @@ def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([array.reshape(-1) for array in arrays])
 
 
-def _divide(arrays: Sequence[np.ndarray], vector: np.ndarray, places: Sequence[int], results: list[Any]) -> None:
-    """Puts the parts of a vector, shaped as the arrays, into their places among the results."""
-    start = 0
-    for array, i in zip(arrays, places):
-        results[i] = vector[start : start + array.size].reshape(array.shape)
-        start += array.size
+def _divided(arrays: Sequence[np.ndarray], vector: np.ndarray) -> list[np.ndarray]:
+    """The parts of a vector, shaped as the arrays."""
+    ends = np.cumsum([array.size for array in arrays])
+    return [vector[end - array.size : end].reshape(array.shape) for array, end in zip(arrays, ends)]
 
 
 def _summed(parts: np.ndarray, mean: bool) -> np.ndarray:

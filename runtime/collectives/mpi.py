@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from runtime.collectives.cost_model import ETHERNET
 from runtime.collectives.group import Group, Operation
 from runtime.collectives.watch import Watch, leave_without_others
 from runtime.errors import UnavailableError, UnimplementedError
 
 # For how long a worker waits for the others unless it is told otherwise, in seconds.
 PATIENCE = 600.0
-# A wait asks MPI this many times in a row, then it leaves the processor to others in between, then it sleeps.
+# A wait asks MPI this many times in a row, then it leaves the processor to others in between, then it sleeps. In the
+# background it sleeps at once: the processor is for the program.
 _EAGER_ASKS = 200
 _POLITE_SECONDS = 0.002
 _PAUSE = 0.0001
@@ -41,11 +43,22 @@ class MpiGroup(Group):
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)
         self._MPI = MPI
         self.hosts: list[str] = world.allgather(MPI.Get_processor_name())
-        self._failed: Exception | None = None
+        if len(set(self.hosts)) > 1:
+            self.network = ETHERNET
+        # The program may talk to MPI while the background does.
+        self.overlaps = self.size > 1 and MPI.Query_thread() == MPI.THREAD_MULTIPLE
         self._abandoned: Any = None
         self._units: dict[int, Any] = {}
         self._all_are_here = False
         self._watch = Watch(self.rank, self.size, len(set(self.hosts)) == 1, world.bcast) if self.size > 1 else None
+        if self.overlaps:
+            atexit.register(self._finish)  # before the watch says that this worker has ended
+
+    def _finish(self) -> None:
+        """Lets what was started run to its end, unless the program has failed."""
+        watch: Any = self._watch
+        if not watch.raised and self._failed is None:
+            self.drain()
 
     def _await_all(self, world: Any) -> None:
         """Returns when all processes have come here, so that none waits without a limit for what comes next."""
@@ -64,20 +77,17 @@ class MpiGroup(Group):
         if self.size == 1:
             received[...] = part
         elif received.size:
-            self._check()
             self._wait(self._comm.Iallgatherv(self._bytes(part), self._bytes(received, counts)), doing)
         return received
 
     def _exchange(self, vector: np.ndarray, counts: Sequence[int], doing: Operation) -> np.ndarray:
         received = np.empty((self.size, counts[self.rank]), np.uint8)
-        self._check()
         equal = [counts[self.rank]] * self.size
         self._wait(self._comm.Ialltoallv(self._bytes(vector, counts), self._bytes(received, equal)), doing)
         return received
 
     def _copy(self, vector: np.ndarray, root: int, doing: Operation) -> None:
         if self.size > 1 and vector.size:
-            self._check()
             self._wait(self._comm.Ibcast(self._bytes(vector), root), doing)
 
     def _bytes(self, array: np.ndarray, counts: Sequence[int] | None = None) -> list[Any]:
@@ -104,19 +114,11 @@ class MpiGroup(Group):
         super().agree(doing)
         self._all_are_here = True
 
-    def _check(self) -> None:
-        if self._failed is not None:
-            raise self._failed
-
-    def _refuse(self, error: Exception) -> Exception:
-        self._failed = error
-        return error
-
     def _wait(self, request: Any, doing: Operation) -> None:
         watch: Any = self._watch
         asked = False
         try:
-            for _ in range(_EAGER_ASKS):
+            for _ in range(1 if self._background.has_time() else _EAGER_ASKS):
                 if request.Test():
                     return
             began = time.monotonic()
@@ -140,13 +142,12 @@ class MpiGroup(Group):
                         "would say who is missing, doesn't answer (stopped, or its machine is gone)"
                     )
                 # Bytes move while MPI is asked; whoever else wants the processor gets it in between.
-                time.sleep(0 if self._all_are_here or waited < _POLITE_SECONDS else _PAUSE)
+                hurries = (self._all_are_here or waited < _POLITE_SECONDS) and not self._background.has_time()
+                time.sleep(0 if hurries else _PAUSE)
         except BaseException as error:
             # The operation is under way for good: nothing can follow it, and its memory must stay.
             self._abandoned = request, doing
-            self._failed = error if isinstance(error, UnavailableError) else UnavailableError(
-                f"rank {self.rank} has left {doing} by {type(error).__name__}"
-            )  # fmt: skip
+            self._failed = error if isinstance(error, UnavailableError) else self._left(doing, error)
             watch.hurt = True
             raise
 

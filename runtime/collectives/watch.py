@@ -47,6 +47,7 @@ class Watch:
 
     failure  what ends this worker's operations: the error of another one
     grace    how long rank 0 may take to find out who is missing, in seconds
+    raised   whether this worker's program has ended with an exception
     hurt     whether an operation was left while under way, so that MPI can't be ended in order
     """
 
@@ -59,7 +60,7 @@ class Watch:
         self._ended: dict[int, int] = {}  # ranks whose programs have ended, and the last operation of each
         self.hurt = False
         self._step = 0
-        self._raised = False
+        self.raised = False
         self._leaving = self._hurries = False
         self._lock = threading.Lock()
         self._peers: dict[int, socket.socket] = {}  # of rank 0: all; of the others: rank 0
@@ -243,8 +244,8 @@ class Watch:
             signal.signal(signal.SIGTERM, self._terminate)
 
     def _report(self, error: BaseException, traceback: Any) -> None:
-        self._raised = True
-        text = "".join(f"{type(error).__name__}: {error}".splitlines()[:1])
+        self.raised = True
+        text = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
         lines = [place(frame.f_code.co_filename, line) for frame, line in _frames(traceback)]
         if self.failure is not None and str(self.failure).splitlines()[0] in text:
             self._send({"said": "follows", "rank": self.rank})  # the others know of that failure
@@ -252,7 +253,7 @@ class Watch:
             self._send({"said": "raised", "rank": self.rank, "text": f"{text} ({lines[-1]})" if lines else text})
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
-        if self._raised or self.hurt:
+        if self.raised or self.hurt:
             self._hurries = True  # it is on its way out
             return
         until = time.monotonic() + 0.5
@@ -267,12 +268,12 @@ class Watch:
     def _leave(self) -> None:
         if self._leaving:
             return
-        failed = self._raised or self.hurt
+        failed = self.raised or self.hurt
         if not failed:
             self._send({"said": "ended", "rank": self.rank, "step": self._step})
             self._leaving = True
             return
-        if not self._raised:
+        if not self.raised:
             self._send({"said": "follows", "rank": self.rank})
         # The others hear of it before a launcher that sees this process end ends them too.
         until = time.monotonic() + _FAREWELL

@@ -21,6 +21,7 @@ from runtime.dtypes import as_dtype
 from runtime.engine.executable import Executable
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import Graph
+from runtime.graph.passes import options
 from runtime.graph.passes.pipeline import optimize, rewrite
 from runtime.graph.passes.rewrites.silence import gives_by_effect
 from runtime.ops.arrays.gather import Slices
@@ -49,7 +50,7 @@ class GraphFunction:
         self.name = graph.name
         self.jit_compile = jit_compile
         self.device = graph.device
-        self.executable = Executable(rewrite("custom gradients", graph), jit_compile, told)
+        self.executable = Executable(_to_run(graph), jit_compile, told)
         self._dtypes = [getattr(v.type, "dtype", None) for v in graph.outputs]
         self._gradients: dict[_Wanted, _Gradient] = {}
         self._lock = threading.Lock()
@@ -186,6 +187,12 @@ class _Gradient:
             slices = Slices(next(rest), next(rest))
             found[index] = slices if call.takes_slices(index) else slices.as_tensor(call.inputs[index])
         return found
+
+
+def _to_run(graph: Graph) -> Graph:
+    """The graph as it runs, once nobody differentiates it any more."""
+    graph = rewrite("custom gradients", graph)
+    return rewrite("overlap", graph) if options.get("communication_overlap") else graph
 
 
 def _run(graph: Graph, inputs: Sequence[Any]) -> list[Any]:

@@ -97,10 +97,11 @@ def set_experimental_options(options: dict[str, bool]) -> None:
     "dead_code_elimination" (native code contains no dead code anyway), "arithmetic_optimization" (algebra that keeps
     every bit; its parts "strength_reduction" and "move_optimization", for reshapes and transposes, can be switched off
     alone), "conditional_optimization", "loop_optimization" (invariants and idle carries leave loops, products over rows
-    become one), "shape_optimization", and of native code, when it is made, "remapping" (ops share loops over elements
-    and rows) and "memory_optimization" (results in the memory of operands, allocations outside of loops). Off by
-    default: "fast_math" (algebra as if numbers were real: signs of zero, infinities, NaN and last bits may change),
-    "disable_meta_optimizer" (no graph passes except the removal of dead code).
+    become one), "shape_optimization", "communication_overlap" (replicas reduce gradients while they compute others),
+    and of native code, when it is made, "remapping" (ops share loops over elements and rows) and "memory_optimization"
+    (results in the memory of operands, allocations outside of loops). Off by default: "fast_math" (algebra as if
+    numbers were real: signs of zero, infinities, NaN and last bits may change), "disable_meta_optimizer" (no graph
+    passes except the removal of dead code).
 
     TensorFlow's other options have no effect and give a warning. Raises ValueError for unknown names and TypeError for
     values that aren't bools.

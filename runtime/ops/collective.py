@@ -4,11 +4,18 @@ all_reduce(*tensors; group, mean, pack, place)   sums or means of the workers' t
 all_gather(*tensors; group, axis, place)         their tensors one after the other along an axis
 broadcast(*tensors; group, root, place)          the tensors of one worker
 
+all_reduce_start(*tensors; group, mean, pack, place)
+                                                 begins an all-reduce; gives a handle, an object in a string tensor
+all_reduce_wait(handle, *tensors; the same)      the results of the all-reduce of these tensors
+
 attr group: what the workers talk through (`runtime.collectives.group.Group`, or what has its methods)
 attr pack: how many bytes travel together, None: as the group sees fit; attr place: the user's line, for errors
 
 Tensors that are reduced together are one op, which sends them together. Gradients are collective too: a worker's loss
 counts as its own, and the gradient of its part is that of the sum of all losses.
+
+Programs call `all_reduce`. Where other work can be done meanwhile, `passes/rewrites/overlap.py` replaces it by starts
+and waits. A wait takes the tensors too: the gradient flows through them, and they can't be overwritten before.
 """
 
 from __future__ import annotations
@@ -18,13 +25,16 @@ from typing import Any
 
 import numpy as np
 
+from runtime.dtypes import string
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.table import OpDef, register
 from runtime.profiling import timed
-from runtime.tensor import Tensor
+from runtime.tensor import SymbolicTensor, Tensor
 from runtime.types import TensorType
+
+_HANDLE = TensorType(string, ())
 
 
 def _arrays(results: Sequence[np.ndarray]) -> tuple:
@@ -73,7 +83,18 @@ def _spread(op: Any, there: Sequence[int], cotangents: Sequence[Any]) -> list[An
 
 def _grad_all_reduce(op: Any, *dy: Any) -> Sequence[Any]:
     there, arrived = _pick(dy)
-    return _spread(op, there, apply(_ALL_REDUCE_AGAIN, arrived, _backwards(op))) if there else [None] * len(op.inputs)
+    return _spread(op, there, apply(ALL_REDUCE_AGAIN, arrived, _backwards(op))) if there else [None] * len(op.inputs)
+
+
+def _start(*arrays: Any, group: Any, mean: bool, pack: int | None, place: str) -> tuple:
+    handle = np.empty((), object)
+    handle[()] = group.start_all_reduce(arrays, mean, pack, place)
+    return (handle,)
+
+
+def _grad_wait(op: Any, *dy: Any) -> Sequence[Any]:
+    there, arrived = _pick(dy)
+    return _spread(op, [i + 1 for i in there], apply(ALL_REDUCE_AGAIN, arrived, _backwards(op)) if there else ())
 
 
 def _grad_all_gather(op: Any, *dy: Any) -> Sequence[Any]:
@@ -115,7 +136,7 @@ def _grad_broadcast(op: Any, *dy: Any) -> Sequence[Any]:
 
 
 def _summed(group: Any, tensors: Sequence[Tensor], place: str) -> list[Tensor]:
-    return list(apply(_ALL_REDUCE_AGAIN, tensors, {"group": group, "mean": False, "pack": None, "place": place}))
+    return list(apply(ALL_REDUCE_AGAIN, tensors, {"group": group, "mean": False, "pack": None, "place": place}))
 
 
 def _backwards(op: Any) -> dict[str, Any]:
@@ -128,15 +149,28 @@ def _rows(name: str, infer: Any, kernel: Any, grad: Any, kinds: str, label: str,
     results follow from the operands, and the order is that of the graph, which is the same for all workers."""
     kernel = timed("collective", name, kernel)
     facts: dict[str, Any] = {
-        "grad": grad, "multiple": True, "kinds": kinds, "label": label, "doc": doc, "is_collective": True
+        "grad": grad, "multiple": True, "kinds": kinds, "label": label, "doc": doc, "is_collective": True,
+        "reads_bits": True,
     }  # fmt: skip
     again = register(OpDef(f"{name}_again", infer, kernel, **facts))
     return register(OpDef(name, infer, kernel, effect=True, again=again, **facts)), again
 
 
-ALL_REDUCE, _ALL_REDUCE_AGAIN = _rows(
+ALL_REDUCE, ALL_REDUCE_AGAIN = _rows(
     "all_reduce", _same, lambda *arrays, group, mean, pack, place: _arrays(group.all_reduce(arrays, mean, pack, place)),
     _grad_all_reduce, "iufc", "CollectiveReduceV2", "Sums or means of the tensors of all replicas.",
+)  # fmt: skip
+ALL_REDUCE_START, ALL_REDUCE_START_AGAIN = _rows(
+    "all_reduce_start", lambda inputs, attrs: (_HANDLE,), _start,
+    lambda op, *dy: [None] * len(op.inputs), "iufc", "CollectiveReduceV2", "Begins an `all_reduce`; gives a handle.",
+)  # fmt: skip
+ALL_REDUCE_WAIT = register(
+    OpDef(
+        "all_reduce_wait", lambda inputs, attrs: tuple(inputs[1:]),
+        timed("collective", "all_reduce_wait", lambda handle, *arrays, **attrs: _arrays(handle.item().results())),
+        grad=_grad_wait, multiple=True, is_collective=True, reads_bits=True, label="CollectiveReduceV2",
+        doc="The results of an `all_reduce` that has begun.",
+    )
 )  # fmt: skip
 ALL_GATHER, _ALL_GATHER_AGAIN = _rows(
     "all_gather", _longer, lambda *arrays, group, axis, place: _arrays(group.all_gather(arrays, axis, place)),
@@ -177,7 +211,19 @@ def all_reduce(
     group: Any, tensors: Sequence[Tensor], mean: bool = False, pack: int | None = None, place: str = ""
 ) -> list[Tensor]:
     """Sums or means of the workers' tensors. Raises TypeError for booleans and strings."""
-    return list(apply(ALL_REDUCE, tensors, {"group": group, "mean": mean, "pack": pack, "place": place}))
+    # Tensors that are made together travel together, rather than wait for one that is made last.
+    order = sorted(range(len(tensors)), key=lambda i: _age(tensors[i]))
+    attrs = {"group": group, "mean": mean, "pack": pack, "place": place}
+    results = apply(ALL_REDUCE, [tensors[i] for i in order], attrs)
+    found: list[Any] = [None] * len(tensors)
+    for i, result in zip(order, results):
+        found[i] = result
+    return found
+
+
+def _age(tensor: Tensor) -> int:
+    """Less of a tensor of a graph that is made earlier; for the others the same."""
+    return tensor.value.id if isinstance(tensor, SymbolicTensor) else -1
 
 
 def all_gather(group: Any, tensors: Sequence[Tensor], axis: int, place: str = "") -> list[Tensor]:

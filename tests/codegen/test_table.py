@@ -28,7 +28,7 @@ NOT_NATIVE = {
     "print", "raise", "host_call", "py_function", "read_file", "write_file", "matching_files",
     # what replicas do together
     "all_reduce", "all_reduce_again", "all_gather", "all_gather_again", "all_gather_own_part", "broadcast",
-    "broadcast_again",
+    "broadcast_again", "all_reduce_start", "all_reduce_start_again", "all_reduce_wait",
     # answers of a tape
     "py_function_gradient",
     # calls put off until their operands have values

@@ -10,6 +10,7 @@ from tests.distribute.launch import check, needs_mpi, run
 
 pytestmark = needs_mpi
 SAID = {
+    "interrupt": r"A worker failed: rank 2 raised KeyboardInterrupt \(.*faults\.py:\d+\)",
     "raise": r"A worker failed: rank 2 raised ValueError: no such luck \(.*faults\.py:\d+\)",
     "kill": r"A worker failed: rank 2 died: its process ended without an error message",
     "stop": r"ranks 0, 1 waited in all_reduce\(SUM\) of float32\[10\] at .*faults\.py:\d+ for 2 s; rank 2 doesn't",
@@ -19,9 +20,10 @@ SAID = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("background", [False, True], ids=["", "background"])
 @pytest.mark.parametrize("how", SAID)
-def test_the_others_hear_of_it(how):
-    done = run("faults.py", 3, how, seconds=120)
+def test_the_others_hear_of_it(how, background):
+    done = run("faults.py", 3, how, *["background"] * background, seconds=120)
     assert done.returncode != 0 and "is done" not in done.stdout
     # A launcher that sees a process end may end the others before they have printed all.
     heard = re.findall(SAID[how], done.stderr)

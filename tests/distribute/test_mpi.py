@@ -23,8 +23,9 @@ def test_contracts_of_strategies(workers):
 
 
 @needs_mpi
-def test_workers_that_come_to_different_operations_are_told():
-    assert len(check("mismatches.py", 3)) == 12
+@pytest.mark.parametrize("how", [[], ["background"]], ids=["", "background"])
+def test_workers_that_come_to_different_operations_are_told(how):
+    assert len(check("mismatches.py", 3, *how)) == 12
 
 
 @needs_mpi

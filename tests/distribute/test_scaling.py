@@ -3,13 +3,14 @@
 import pytest
 
 from benchmarks.workers import PREDICTED, Model, page
+from runtime.collectives.cost_model import Network
 
 
 def measured(workers, message=1e-5, bandwidth=1e9, compute=0.02):
     """What processes with a core each would take, if the model were right."""
-    seconds = lambda size: Model.messages(workers, size) * message + Model.sent(workers, size) / bandwidth
-    sizes = {str(size): seconds(size) for size in (4, 1 << 20, 1 << 26)}
-    step = seconds(400_000)
+    network = Network(message, bandwidth)
+    sizes = {str(size): network.seconds(workers, size) for size in (4, 1 << 20, 1 << 26)}
+    step = network.seconds(workers, 400_000)
     return {
         "workers": workers, "barrier": 1e-5, "all_reduce": sizes, "bytes": 400_000,
         "sent_a_step": int(2 * (workers - 1) / workers * 400_000), "weak": compute + step, "weak alone": compute,
@@ -20,7 +21,8 @@ def measured(workers, message=1e-5, bandwidth=1e9, compute=0.02):
 def test_the_model_finds_its_constants():
     one, two, four = (measured(n) for n in (1, 2, 4))
     model = Model(one, two, cores=4)
-    assert model.message == pytest.approx(1e-5, rel=1e-2) and model.bandwidth == pytest.approx(1e9, rel=1e-3)
+    assert model.network.message == pytest.approx(1e-5, rel=1e-2)
+    assert model.network.bandwidth == pytest.approx(1e9, rel=1e-3)
     assert model.step("weak", 4) == pytest.approx(four["weak"], rel=1e-2)
     assert model.step("strong", 4) == pytest.approx(four["strong"], rel=1e-2)
     crowded = Model(one, two, cores=2)  # processes take turns

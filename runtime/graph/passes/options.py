@@ -18,6 +18,8 @@ _DEFAULTS = {
     "strength_reduction": True,
     "move_optimization": True,
     "dead_code_elimination": True,
+    # What workers send each other, beside what they compute.
+    "communication_overlap": True,
     # Of native code.
     "remapping": True,
     "memory_optimization": True,

@@ -25,6 +25,7 @@ from runtime.graph.passes.rewrites.commits import insert_commits
 from runtime.graph.passes.rewrites.complex_parts import in_parts
 from runtime.graph.passes.rewrites.custom_gradients import without_custom_gradients
 from runtime.graph.passes.rewrites.explicit_captures import with_captures_passed
+from runtime.graph.passes.rewrites.overlap import with_overlap
 from runtime.graph.passes.rewrites.repetition import alike
 from runtime.graph.passes.rules import algebra, joins, moves, named_sums, strength_reduction
 from runtime.graph.passes.rules.rewriting import Rule, apply_rules
@@ -98,6 +99,8 @@ REWRITES: dict[str, Callable[..., Any]] = {
     "commits": insert_commits,
     # When a graph is going to run and no longer to be differentiated; gives the graph itself or a copy, as those below.
     "custom gradients": without_custom_gradients,
+    # After that, when the graph is going to run here.
+    "overlap": with_overlap,
     # When a graph is going to be compiled; None where there is nothing to do, as below.
     "complex parts": in_parts,
     # When it is too long for one kernel; gives the graph and the values of its further inputs.

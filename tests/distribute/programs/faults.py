@@ -1,14 +1,18 @@
 """The last worker fails in a way that the command line names, in the third step of a training loop; each worker prints
-what becomes of it."""
+what becomes of it. With a second argument, workers reduce in the background."""
 
 import os
 import signal
 import sys
+import threading
 import time
 
 import autograph as ag
+from runtime.collectives import group
 
 HOW = sys.argv[1]
+if sys.argv[2:]:
+    group.BACKGROUND = -1.0  # whatever it costs
 options = ag.distribute.experimental.CommunicationOptions(timeout_seconds=2.0)
 strategy = ag.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 RANK, SIZE = strategy.cluster_resolver.task_id, strategy.num_replicas_in_sync
@@ -25,6 +29,8 @@ def fail():
         time.sleep(60)
     if HOW == "leave":
         sys.exit(0)
+    if HOW == "interrupt":  # while it waits for the others
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
 @ag.function
@@ -39,6 +45,8 @@ try:
     for number in range(5):
         if number == 2 and RANK == SIZE - 1:
             fail()
+        if number == 2 and HOW == "interrupt" and RANK < SIZE - 1:
+            time.sleep(1.5)
         strategy.run(step, args=(ag.ones([10]),))
 except ag.errors.OpError as error:
     print(f"rank {RANK} heard: {type(error).__name__}: {error}", flush=True)
