@@ -10,6 +10,7 @@ and two processes only, and compared with what three and four take.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -19,13 +20,14 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import autograph as ag
-from runtime.collectives.cost_model import ETHERNET, SHORT, Network, messages, sent
+from runtime.collectives.cost_model import BACKGROUND, ETHERNET, SHORT, Network, messages, sent
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scaling.md"
 SIZES = [4, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26]  # bytes
@@ -33,17 +35,22 @@ SIZES = [4, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26]  # by
 LARGE = 1 << 20
 # Steps that take a millisecond or two, so that other programs leave some of them alone.
 WIDTH, ROWS = 256, 512
+# Of the steps that show how communication overlaps with computing; bandwidths in Gbit/s.
+OVERLAP_LAYERS, OVERLAP_ROWS, OVERLAP_PACK = 17, 64, 1 << 19
+OVERLAP_NETWORKS = [40.0, 20.0, 10.0, 5.0]
 PREDICTED = [8, 16, 64, 256, 1024, 4096]
 
 
 # --- in each process ---
 
 
-def least_seconds(runs: dict[str, Any], group: Any, repeats: int) -> dict[str, float]:
-    """The least time that rank 0 waits for each result, after all have come together. The runs take turns."""
+def least_seconds(runs: dict[str, Any], group: Any, repeats: int, pause: float = 0.0) -> dict[str, float]:
+    """The least time that rank 0 waits for each result, after all have come together. The runs take turns. pause: for
+    how many seconds processes sleep before each: whoever has slept is rarely interrupted by other programs."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(repeats + 1):
         for name, run in runs.items():
+            time.sleep(pause)
             group.barrier()
             began = time.perf_counter()
             run()
@@ -51,11 +58,11 @@ def least_seconds(runs: dict[str, Any], group: Any, repeats: int) -> dict[str, f
     return {name: min(each[1:]) for name, each in times.items()}
 
 
-def make_step(strategy: Any, rows: int) -> tuple[Any, Any, int]:
-    """A training step of a network with two hidden layers on so many rows, the same without communication, and the
+def make_step(strategy: Any, rows: int, layers: int = 2, jit_compile: bool | None = None) -> tuple[Any, Any, int]:
+    """A training step of a network with so many hidden layers on so many rows, the same without communication, and the
     bytes of its gradients."""
     rng = np.random.default_rng(0)
-    shapes = [(64, WIDTH), (WIDTH, WIDTH), (WIDTH, 1)]
+    shapes = [(64, WIDTH), *[(WIDTH, WIDTH)] * (layers - 1), (WIDTH, 1)]
     with strategy.scope():
         weights = [ag.Variable((rng.normal(size=s) / math.sqrt(s[0])).astype(np.float32)) for s in shapes]
     x = ag.constant(rng.normal(size=(rows, 64)).astype(np.float32))
@@ -75,9 +82,49 @@ def make_step(strategy: Any, rows: int) -> tuple[Any, Any, int]:
             strategy.extended.update(weight, lambda v, g: v.assign_sub(1e-3 * g), args=(gradient,))
         return loss
 
-    together = ag.function(lambda: strategy.run(replica, args=(True,)), jit_compile=None)
-    alone = ag.function(lambda: strategy.run(replica, args=(False,)), jit_compile=None)
+    together = ag.function(lambda: strategy.run(replica, args=(True,)), jit_compile=jit_compile)
+    alone = ag.function(lambda: strategy.run(replica, args=(False,)), jit_compile=jit_compile)
     return together, alone, 4 * sum(a * b for a, b in shapes)
+
+
+@contextlib.contextmanager
+def slowed(group: Any, bandwidth: float) -> Iterator[None]:
+    """A block in which bytes take as long as on a network with that bandwidth: workers sleep meanwhile."""
+    moves, network = (group._join, group._exchange), group.network
+    group.network = Network(network.message, bandwidth)
+
+    def slow(move: Any) -> Any:
+        def run(array: np.ndarray, *arguments: Any) -> Any:
+            # Of a sum's two exchanges each moves half of the bytes that are sent for it.
+            time.sleep(array.nbytes / group.size / bandwidth)
+            return move(array, *arguments)
+
+        return run
+
+    group._join, group._exchange = map(slow, moves)
+    try:
+        yield
+    finally:
+        del group._join, group._exchange
+        group.network = network
+
+
+def measure_overlap(strategy: Any, group: Any, repeats: int) -> dict[str, dict[str, float]]:
+    """Seconds of a step on slow networks, by their bandwidth in Gbit/s: in one piece, and overlapping."""
+    strategy._pack = OVERLAP_PACK
+    steps: dict[str, Any] = {}
+    with slowed(group, OVERLAP_NETWORKS[0] * 1e9 / 8):  # so that overlapping pays
+        for name, on in (("one piece", False), ("overlap", True)):
+            ag.config.optimizer.set_experimental_options({"communication_overlap": on})
+            steps[name], steps["compute"], size = make_step(strategy, OVERLAP_ROWS, OVERLAP_LAYERS, jit_compile=True)
+            steps[name](), steps["compute"]()
+    gradients = [np.ones(OVERLAP_PACK // 4, np.float32)] * (size // OVERLAP_PACK)
+    found = {}
+    for bandwidth in OVERLAP_NETWORKS:
+        with slowed(group, bandwidth * 1e9 / 8):
+            runs = {**steps, "all_reduce": lambda: group.all_reduce(gradients, True, OVERLAP_PACK)}
+            found[str(bandwidth)] = least_seconds(runs, group, repeats, pause=0.01)
+    return found
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -92,6 +139,8 @@ def measure(quick: bool) -> dict[str, Any]:
         array = np.ones(size // 4, np.float32)
         few = 5 if size >= 1 << 24 else repeats if size > LARGE else 5 * repeats
         found["all_reduce"][size] = least_seconds({"": lambda array=array: group.all_reduce([array])}, group, few)[""]
+    one = np.ones(1, np.float32)
+    found |= least_seconds({"background": lambda: group.start_all_reduce([one]).results()}, group, 5 * repeats)
     for name, rows in (("weak", ROWS), ("strong", ROWS // group.size)):
         together, alone, found["bytes"] = make_step(strategy, rows)
         # The number of calls is the same for all: they wait for each other.
@@ -103,6 +152,8 @@ def measure(quick: bool) -> dict[str, Any]:
         together()
         found["sent_a_step"] = group.sent - before
         found |= least_seconds({name: together, f"{name} alone": alone}, group, 5 * repeats)
+    if group.size == 2:
+        found["overlap"] = measure_overlap(strategy, group, repeats)
     return found
 
 
@@ -229,6 +280,24 @@ def page(found: list[dict[str, Any]]) -> str:
         parts and one for the sums. This keeps sums in the order of the ranks with the fewest bytes. For thousands of
         processes with small models it costs more than it gives."""
     )
+    about_overlap = paragraph(
+        f"""A network with {OVERLAP_LAYERS} hidden layers of {WIDTH} on {OVERLAP_ROWS} rows in each of two processes,
+        with gradients in packs of {OVERLAP_PACK:,} bytes, on networks that are made slow: bytes take as long as at the
+        given bandwidth, in which the processes sleep. In one piece a step takes as long as computing and the
+        all-reduce, one after the other. Overlapping, the gradients of later layers travel while those of earlier ones
+        are computed; what is left over is the all-reduce of the pack that is made last or, where the network is slower
+        than the computing, what is computed before the first pack."""
+    )
+    overlaps = [
+        [bandwidth, *[ms(each[name]) for name in ("compute", "all_reduce")], ms(each["compute"] + each["all_reduce"]),
+         ms(max(each["compute"], each["all_reduce"])), ms(each["one piece"]), ms(each["overlap"])]
+        for bandwidth, each in two["overlap"].items()
+    ]  # fmt: skip
+    more = 1e6 * (two["background"] - two["all_reduce"][str(sizes[0])])
+    about_background = paragraph(
+        f"""An all-reduce of a few bytes takes {more:.0f} µs more in the background than at once. Only what takes
+        {1e6 * BACKGROUND:.0f} µs or more, beside work that does, too, runs there."""
+    )
     formula = f"""
     step(n)     = share · (compute + messages(n) · message + bytes sent / bandwidth)
     share       = max(1, n / cores)
@@ -263,6 +332,14 @@ Without any bytes, coming together (`barrier`) takes {barriers}.
 {formula}
 
 {table(["processes", "weak", "model", "off by", "efficiency", "strong", "model", "off by", "speed-up"], steps)}
+
+## Communication beside computing
+
+{about_overlap}
+
+{table(["Gbit/s", "computing", "all-reduce", "sum", "maximum", "one piece", "overlapping"], overlaps)}
+
+{about_background}
 
 ## What the model predicts
 

@@ -19,7 +19,7 @@ class CommunicationImplementation(enum.Enum):
 class CommunicationOptions:
     """Options of the communication between replicas.
 
-    bytes_per_pack   how many bytes of tensors travel together at most; 0: 32 MiB
+    bytes_per_pack   how many bytes of tensors travel together at most; 0: 1 to 32 MiB, more for more replicas
     timeout_seconds  for how long a replica waits for the others; None: 600
     implementation   without effect
 

@@ -15,9 +15,10 @@ _LEAST_PACK, _MOST_PACK = 1 << 20, 32 << 20
 # How much of an operation's time messages may take, rather than bytes, before more bytes travel together. Trades that
 # time against operations that can begin only when all of their bytes are there. Estimated.
 _MESSAGES = 1 / 8
-# Seconds that it costs to run an operation in the background: the thread is woken, the program waits for it, kernels
-# are split. An operation, and the work beside it, must take longer. Estimated.
-BACKGROUND = 100e-6
+# Seconds that an operation, and the work beside it, must take to run in the background. Trades the time that it may
+# hide against threads that wake each other and kernels that are split. `python -m benchmarks.workers` measures 10 to
+# 20 us for the former (docs/scaling.md); a kernel that is split costs a few more.
+BACKGROUND = 50e-6
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ def measured(workers, message=1e-5, bandwidth=1e9, compute=0.02):
     return {
         "workers": workers, "barrier": 1e-5, "all_reduce": sizes, "bytes": 400_000,
         "sent_a_step": int(2 * (workers - 1) / workers * 400_000), "weak": compute + step, "weak alone": compute,
-        "strong": compute / workers + step, "strong alone": compute / workers,
+        "strong": compute / workers + step, "strong alone": compute / workers, "background": sizes["4"] + 2e-5,
+        "overlap": {"2.5": {"compute": 0.02, "all_reduce": 0.012, "one piece": 0.033, "overlap": 0.024}},
     }  # fmt: skip
 
 
@@ -35,3 +36,5 @@ def test_the_page_has_all_numbers_of_processes():
     for count in PREDICTED:
         assert f"| {count:,} |" in text
     assert "| 4 | 600,000 | 600,000 | 1.000 |" in text
+    assert "| 2.5 | 20.00 | 12.00 | 32.00 | 20.00 | 33.00 | 24.00 |" in text
+    assert "takes 20 µs more in the background" in " ".join(text.split())
