@@ -14,6 +14,7 @@ from runtime.kernel_ir.types import (
     BOOL,
     FLOAT32,
     FLOAT64,
+    INT32,
     INT64,
     Array,
     Scalar,
@@ -183,6 +184,23 @@ def _bits(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     return Value(INT64, w.op(f"bitcast double {wide.text} to i64"))
 
 
+def _reinterpretation(kinds: dict[Scalar, Scalar]) -> CallRule:
+    """The same bits as a number of another kind. kinds: by the operand's type, that of the result."""
+
+    def type_of(types: Sequence[Any]) -> Scalar:
+        found = kinds.get(_scalars(types[:1])[0].times(1))
+        if found is None:
+            raise Unsupported(f"the bits of {types[0]}")
+        return found
+
+    def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+        (x,) = operands
+        wanted = kinds[x.type.times(1)].times(x.type.lanes)
+        return Value(wanted, w.op(f"bitcast {x.type.ir} {x.text} to {wanted.ir}"))
+
+    return CallRule(type_of, write, lanes=True)
+
+
 def _here(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     """The address of the stack where the function stands."""
     w.program.declare("declare ptr @llvm.frameaddress.p0(i32)")
@@ -266,6 +284,8 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("lib", "maximum"): _intrinsic("maximum", "nsz "),
     ("lib", "minimum"): _intrinsic("minimum", "nsz "),
     ("lib", "bits"): CallRule(_fixed(INT64), _bits),
+    ("lib", "as_bits"): _reinterpretation({FLOAT32: INT32, FLOAT64: INT64}),
+    ("lib", "from_bits"): _reinterpretation({INT32: FLOAT32, INT64: FLOAT64}),
     ("lib", "here"): CallRule(_fixed(INT64), _here),
     ("lib", "interrupted"): CallRule(_fixed(BOOL), _interrupted),
     ("lib", "in_threads"): CallRule(_fixed(None), _in_threads),

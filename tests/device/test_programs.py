@@ -165,11 +165,18 @@ def drawn(x: Any) -> Any:
     return x + ag.random.stateless_normal([300], [1, 2])
 
 
+def bits(x: Any) -> Any:
+    """Bytes of numbers: as wide, narrower, wider."""
+    turned = ag.reverse(ag.bitcast(x, ag.uint8), [-1])
+    cleared = ag.bitcast(ag.bitcast(-x, ag.int32) & 0x7FFFFFFF, ag.float32)
+    return turned, ag.bitcast(turned, ag.int32), cleared, ag.bitcast(ag.reshape(x, [-1, 2]), ag.uint64)
+
+
 PROGRAMS: list[tuple[Any, Any]] = [
     (newton, VECTOR), (descent, VECTOR), (stencil, VECTOR), (recurrence, MATRIX), (growing, VECTOR),
     (sieve, np.int32(32)), (distances, MATRIX), (attention, MATRIX), (edit_distance, MATRIX), (fractal, VECTOR - 1.2),
     (drawn, VECTOR), (own_trips, VECTOR), (written, VECTOR), (histogram, MATRIX), (exchanged, MATRIX),
-    (running, MATRIX), (ordered, MATRIX), (products, MATRIX),
+    (running, MATRIX), (ordered, MATRIX), (products, MATRIX), (bits, MATRIX),
 ]  # fmt: skip
 
 

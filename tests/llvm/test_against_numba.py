@@ -34,6 +34,7 @@ FLOAT_OPS = [
     "a + b", "a - b", "a * b", "a / b", "a // b", "a % b", "-a", "abs(a)", "np.floor(a)", "np.ceil(a)", "np.trunc(a)",
     "np.rint(a)", "math.sqrt(abs(a))", "lib.maximum(a, b)", "lib.minimum(a, b)", "a + 1", "a * 2.5", "a - np.int8(3)",
     "np.float32(a)", "np.float64(a)", "min(a, b)", "max(a, b, a)", "(a if a > b else b)", "(a / b if b != 0 else b)",
+    "lib.as_bits(a)", "lib.from_bits(lib.as_bits(a))",
 ]  # fmt: skip
 EITHER_OPS = [
     "a < b", "a <= b", "a > b", "a >= b", "a == b", "a != b", "not a", "a < b and b < 3", "a == b or a > 3", "a < 3",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.dtypes import DType
+from runtime.dtypes import DType, as_dtype
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import SCALARS, Scalar
 
@@ -54,6 +54,21 @@ def convert(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
         return ir.call(f"lib.to_{target.name}", expr)
     return ir.Convert(machine_type(target), expr)
 
+
+def reinterpret(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
+    """The same bits as a number of another dtype of the same width."""
+    if source is target:
+        return expr
+    signed = as_dtype(f"int{8 * source.size}")
+    if source.is_floating:
+        return reinterpret(ir.call("lib.as_bits", expr), signed, target)
+    if target.is_floating:
+        return ir.call("lib.from_bits", convert(expr, source, signed))
+    return convert(expr, source, target)
+
+
+# The ops that make numbers of another dtype, whatever the dtypes are.
+CONVERSIONS = {"cast": convert, "bitcast": reinterpret}
 
 # Functions that loops can vectorise, our own: the C library computes one number at a time. `math` has no sigmoid and no
 # softplus; the ops' rules name them all the same, since they are better computed as one function.

@@ -146,6 +146,24 @@ def bits(typing_context: Any, value: Any) -> Any:
     return types.int64(value), generate
 
 
+_AS_WIDE = {types.float32: types.int32, types.float64: types.int64}
+
+
+def _reinterpretation(name: str, found: dict[Any, Any], doc: str) -> Any:
+    def function(typing_context: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
+
+        return found[value](value), generate
+
+    function.__name__, function.__doc__ = name, doc
+    return intrinsic(function)
+
+
+as_bits = _reinterpretation("as_bits", _AS_WIDE, "The bits of a float as a signed integer of the same width.")
+from_bits = _reinterpretation("from_bits", {v: k for k, v in _AS_WIDE.items()}, "The float that has these bits.")
+
+
 @njit(nogil=True)
 def all_true(buffer: Any) -> bool:
     for i in range(buffer.size):  # noqa: SIM110  numba has no `all`

@@ -382,8 +382,8 @@ class Lowering(Sizes):
         """An elementwise op on the given operands, of exactly the output's dtype."""
         output = node.outputs[0].dtype
         sources = [v.dtype for v in node.inputs]
-        if node.op.name == "cast":
-            return scalars.convert(operands[0], sources[0], output)
+        if node.op.name in scalars.CONVERSIONS:
+            return scalars.CONVERSIONS[node.op.name](operands[0], sources[0], output)
         template = template_of(node.op.scalar, operands, sources, output)
         operands = [
             operand

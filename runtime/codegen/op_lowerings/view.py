@@ -5,6 +5,7 @@ None of them copies: the result is another way to find an element, which the loo
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Spread, V
 from runtime.codegen.loops.access import total
 from runtime.codegen.loops.loop_nest import broadcast_dims
 from runtime.codegen.lower.state import Lowering, emitter
+from runtime.codegen.passes.parallelize import is_large
 from runtime.codegen.symbolic.ranges import Atom, number_of
 from runtime.dtypes import DType, int64
 from runtime.graph.ir import Node, Value
@@ -312,6 +314,62 @@ def _reverse(low: Lowering, node: Node) -> None:
         strides[axis] = low.assign(-strides[axis], "stride")
     start = low.atom(total(offset), "start")
     low.define(node.outputs[0], replace(array, strides=tuple(strides), offset=start))
+
+
+# --- other dtypes ----------------------------------------------------------------------------------------------------
+
+
+@emitter("bitcast")
+def _bitcast(low: Lowering, node: Node) -> None:
+    """Of the same width it is elementwise. Otherwise the last dimension of one side holds the parts of the other's
+    elements, the lowest bits first."""
+    source, output = node.inputs[0], node.outputs[0]
+    old, new = source.dtype, output.dtype
+    if old.size == new.size:
+        low.emit_elementwise(node)
+        return
+    dims = low.dims(source)
+    array = low.solid(low.ref(source)) if not dims else low.array(source)
+    narrow, wide = _unsigned(min(old.size, new.size)), _unsigned(max(old.size, new.size))
+    parts, step = wide.size // narrow.size, 8 * narrow.size
+    is_split = old.size > new.size
+    if not is_split and dims[-1] != low.static_dim(parts):
+        shown = ",".join(f"{{{k}}}" for k in range(len(dims)))
+        message = f"Cannot bitcast from {old.label} to {new.label}: shape [{shown}] must end with {parts} [Op:Bitcast]"
+        low.fail_when(dims[-1].compare("!=", parts), "InvalidArgumentError", message, node, dims, "Bitcast")
+    found = (*dims, low.static_dim(parts)) if is_split else dims[:-1]
+    elements = low.atom(product(dims if is_split else found))
+    out, index = low.new_buffer(product(found), new, output.name), low.index_name(0)
+    with low.nested() as block:
+        if is_split:
+            whole = scalars.reinterpret(ir.load(array.buffer.name, index), old, wide)
+            whole = low.assign(scalars.convert(whole, wide, dtypes.uint64), "bits")
+            for k in range(parts):
+                part = scalars.convert(_shifted(">>", whole, k * step), dtypes.uint64, narrow)
+                low.add(ir.store(out.name, _part(index, parts, k), scalars.reinterpret(part, narrow, new)))
+        else:
+            pieces = []
+            for k in range(parts):
+                part = scalars.reinterpret(ir.load(array.buffer.name, _part(index, parts, k)), old, narrow)
+                pieces.append(_shifted("<<", scalars.convert(part, narrow, dtypes.uint64), k * step))
+            joined = functools.reduce(lambda a, b: ir.Binary("|", a, b), pieces)
+            low.add(
+                ir.store(out.name, index, scalars.reinterpret(scalars.convert(joined, dtypes.uint64, wide), wide, new))
+            )
+    low.nest(index, elements, block, is_large([node]))
+    bind(low, node, Array(out, found))
+
+
+def _unsigned(size: int) -> DType:
+    return dtypes.as_dtype(f"uint{8 * size}")
+
+
+def _part(index: ir.Var, parts: int, k: int) -> ir.Expr:
+    return index * parts + k if k else index * parts
+
+
+def _shifted(op: str, bits: ir.Expr, by: int) -> ir.Expr:
+    return ir.Binary(op, bits, scalars.literal(by, dtypes.uint64)) if by else bits
 
 
 # --- broadcasting ----------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import arithmetic
 from runtime.ops.elementwise.compare import equal, where
 from runtime.ops.late import late
-from runtime.ops.rules import blanks, dims, product, shape_attr
+from runtime.ops.rules import blanks, brackets, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
@@ -304,7 +304,12 @@ def _bitcast_kernel(x: Any, dtype: Any) -> Any:
     if array_.itemsize > size:
         return array_.reshape(-1).view(dtype._np).reshape(*np.shape(x), array_.itemsize // size)
     if not np.shape(x) or array_.shape[-1] * array_.itemsize != size:
-        raise ValueError("the last dimension must hold exactly the bytes of one element")
+        source = dtypes.as_dtype(array_.dtype)
+        raise errors.InvalidArgumentError(
+            f"Cannot bitcast from {source.label} to {dtype.label}: shape {brackets(np.shape(x))} must end with "
+            f"{size // array_.itemsize} [Op:Bitcast]",
+            "Bitcast",
+        )
     return array_.reshape(-1).view(dtype._np).reshape(np.shape(x)[:-1])
 
 
@@ -313,7 +318,7 @@ BITCAST = register(
         "bitcast", _infer_bitcast, _bitcast_kernel, grad=_nothing, kinds="iufc",
         doc="The same bytes, read as another dtype.",
         samples=(Sample(((3,),), {"dtype": dtypes.uint8}, gradient=()),),
-        reads_bits=True, can_fail=False,
+        reads_bits=True, can_fail=False, cheap=True, needs_no_constants=True,
     )
 )  # fmt: skip
 
