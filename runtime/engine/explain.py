@@ -246,11 +246,10 @@ def _alone(node: Node, loop: Span | None) -> Nest:
         moved = _sum([*(_bytes(v) for v in values), touched])
         width = sum(_width(v) for v in values) + _width(node.inputs[0])
         return Nest([node.op.name], _spans([node]), space, moved, _count(space), (width, 1), 1, loop, fused=False)
-    if node.op.name == "matmul":
-        inner = node.inputs[0].type.shape  # type: ignore[union-attr]
-        depth = inner[-2 if node.attrs.get("transpose_a") else -1] if inner else None
-        results = _count(node.outputs[0].type.shape or ())  # type: ignore[union-attr]
-        operations = None if depth is None else _sum([results], 2 * depth)
+    if node.op.terms is not None:
+        shapes = [_shape(value) for value in node.inputs]
+        terms = node.op.terms(shapes, node.attrs) if shapes[0] and shapes[1] else None
+        operations = None if terms is None else _sum([_count(_shape(node.outputs[0]))], 2 * terms)
     else:
         operations = _count(space)
     width = sum(_width(v) for v in values)

@@ -86,11 +86,11 @@ class PlacedGraph:
             found = why_interpreted(node)
             if found is not None:
                 raise NotNative(found[0])
-        return self._on_gpu(lower(self.graph))
+        return self._on_gpu(lower(self.graph, for_device=True))
 
     def _native(self, part: Graph) -> Call:
         try:
-            return self._on_gpu(lower(part))
+            return self._on_gpu(lower(part, for_device=True))
         except NotNative as reason:
             return self._on_cpu(part, str(reason), _interpreting(part))
 

@@ -156,9 +156,6 @@ def _scanned(e: Emitter, node: Node, x: Ref, start: float, step: Step) -> Ref:
 
 @lowering("matmul")
 def _matmul(e: Emitter, node: Node) -> Ref:
-    found = windows.convolution(e, node)
-    if found is not None:
-        return found
     a, b = e.inputs(node)
     if node.attrs["transpose_a"]:
         a = _flipped(e, a, e.rank(node.inputs[0]))

@@ -1,9 +1,9 @@
 """Lowerings of windows, and of what they are for: convolutions and pooling.
 
-Ours are products of matrices with windows (`patches`) and reductions over them (runtime/ops/nn/convolution.py). A
-product or reduction whose operand is windows becomes ONNX' own operator, where ONNX Runtime has it in the dtype:
+An op or a reduction whose operand is windows (`patches`) becomes ONNX' own operator, where ONNX Runtime has it in the
+dtype:
 
-    matmul(reshape(patches(x)), w)              Conv
+    convolution(x, w)                           Conv
     einsum("nhwkc,kcm->nhwcm", patches(x), w)   Conv with a group for each channel
     reduce_sum(patches(x)) over a window        AveragePool, times the window's size
     max_pool(x), of float32                     MaxPool
@@ -26,6 +26,7 @@ from runtime.onnx_export.emitter import Emitter, Ref, lowering
 from runtime.ops.convert import constant
 from runtime.ops.dispatch import call
 from runtime.ops.nn.patches import borders
+from runtime.ops.rules import dims, product, shape_attr
 from runtime.tensor import Tensor
 
 
@@ -37,24 +38,68 @@ def windows_of(value: Value, fill: float = 0) -> Node | None:
     return node if node.attrs["fill"] == fill and node.inputs[0].shape is not None else None
 
 
-def convolution(e: Emitter, node: Node) -> Ref | None:
-    """A product of matrices as a convolution; None where it is none."""
-    rows, matrix = node.inputs
-    if node.attrs["transpose_a"] or node.attrs["transpose_b"] or rows.node is None or rows.node.op.name != "reshape":
-        return None
-    patches = windows_of(rows.node.inputs[0])
-    shape = matrix.shape
-    if patches is None or shape is None or len(shape) != 2 or rows.shape is None or len(rows.shape) != 2:
-        return None
-    channels, depth = patches.inputs[0].shape[-1], shape[1]
-    sizes = patches.attrs["sizes"]
-    if channels is None or depth is None or rows.shape[1] != math.prod(sizes) * channels:
-        return None
-    filters = e.reshape(e.ref(matrix), e.ints(*sizes, channels, depth))
-    count = len(sizes)
-    filters = e.transpose(filters, (count + 1, count, *range(count)))
-    made = _convolved(e, patches, filters, 1)
-    return e.emit("Reshape", made, e.ints(-1, depth))
+@lowering("convolution")
+def _convolution(e: Emitter, node: Node) -> Ref:
+    x, w = node.inputs
+    space = node.outputs[0].shape[1:-1] if node.outputs[0].shape is not None else (None,)
+    is_known = x.shape is not None and None not in x.shape[1:-1]
+    # ONNX Runtime refuses images smaller than a window; its own rule for the borders doesn't know of rates.
+    fits = 0 not in space and (is_known or node.attrs["padding"] != "SAME" or set(node.attrs["rates"]) == {1})
+    if x.dtype is not dtypes.float32 or not fits or w.shape is None or None in w.shape[-2:]:
+        (found,) = lowered_program(e, node, _products)
+        return found
+    count = len(node.attrs["sizes"])
+    filters = e.transpose(e.ref(w), (count + 1, count, *range(count)))
+    return _convolved(e, node, filters, 1)
+
+
+def _products(x: Tensor, w: Tensor, **attrs: Any) -> Sequence[Tensor]:
+    """The windows times the filters."""
+    found = call("patches", x, fill=0, **attrs)
+    *lead, elements, channels = dims(found)
+    columns, depth = product([elements, channels]), dims(w)[-1]
+    result = call("matmul", _shaped(found, product(lead), columns), _shaped(w, columns, depth), **_NO_FLIPS)
+    return (_shaped(result, *lead, depth),)
+
+
+_NO_FLIPS = {"transpose_a": False, "transpose_b": False}
+
+
+def _shaped(x: Tensor, *sizes: Any) -> Tensor:
+    shape, extra = shape_attr(sizes)
+    found: Tensor = call("reshape", x, *extra, shape=shape)
+    return found
+
+
+@lowering("convolution_input_grad")
+def _convolution_input_grad(e: Emitter, node: Node) -> Ref:
+    (found,) = lowered_program(e, node, _spread)
+    return found
+
+
+def _spread(dy: Tensor, w: Tensor, *holes: Tensor, shape: Any, **attrs: Any) -> Sequence[Tensor]:
+    """Windows, which are the cotangent times the filters, added up where they come from."""
+    *lead, depth = dims(dy)
+    channels, elements = dims(w)[-2], math.prod(attrs["sizes"])
+    matrix = _shaped(w, product([elements, channels]), depth)
+    windows = call("matmul", _shaped(dy, product(lead), depth), matrix, transpose_a=False, transpose_b=True)
+    return (call("patches_grad", _shaped(windows, *lead, elements, channels), *holes, shape=shape, **attrs),)
+
+
+@lowering("convolution_filters_grad")
+def _convolution_filters_grad(e: Emitter, node: Node) -> Ref:
+    (found,) = lowered_program(e, node, _correlated)
+    return found
+
+
+def _correlated(x: Tensor, dy: Tensor, **attrs: Any) -> Sequence[Tensor]:
+    """The windows, transposed, times the cotangent."""
+    found = call("patches", x, fill=0, **attrs)
+    *lead, elements, channels = dims(found)
+    depth = dims(dy)[-1]
+    windows = _shaped(found, product(lead), product([elements, channels]))
+    result = call("matmul", windows, _shaped(dy, product(lead), depth), transpose_a=True, transpose_b=False)
+    return (_shaped(result, *attrs["sizes"], channels, depth),)
 
 
 def depthwise(e: Emitter, node: Node) -> Ref | None:
@@ -89,7 +134,10 @@ def _channels_second(e: Emitter, patches: Node) -> tuple[Ref, int]:
 
 
 def _attributes(patches: Node) -> dict[str, Any]:
-    padding = patches.attrs["padding"]
+    padding, shape = patches.attrs["padding"], patches.inputs[0].shape
+    if padding == "SAME" and shape is not None and None not in shape[1:-1]:
+        sizes, strides, rates = (patches.attrs[name] for name in ("sizes", "strides", "rates"))
+        padding = borders(shape[1:-1], sizes, strides, rates, padding)
     found: dict[str, Any] = {
         "kernel_shape": list(patches.attrs["sizes"]), "strides": list(patches.attrs["strides"]),
         "dilations": list(patches.attrs["rates"]),
@@ -110,10 +158,6 @@ def window_sum(e: Emitter, node: Node) -> Ref | None:
     if None in shape[1:-1] or len(shape) > 5:
         return None
     attrs = _attributes(patches)
-    sizes, strides, rates = (patches.attrs[name] for name in ("sizes", "strides", "rates"))
-    pairs = borders(shape[1:-1], sizes, strides, rates, patches.attrs["padding"])
-    attrs.pop("auto_pad", None)
-    attrs["pads"] = [a for a, _ in pairs] + [b for _, b in pairs]
     x, rank = _channels_second(e, patches)
     made = e.emit("AveragePool", x, count_include_pad=1, **attrs)
     made = e.emit("Mul", made, e.number(math.prod(patches.attrs["sizes"]), made))
@@ -123,16 +167,12 @@ def window_sum(e: Emitter, node: Node) -> Ref | None:
 @lowering("max_pool")
 def _max_pool(e: Emitter, node: Node) -> Sequence[Ref]:
     values, numbers = lowered_program(e, node, _largest)
-    sizes, strides, rates, padding = (node.attrs[name] for name in ("sizes", "strides", "rates", "padding"))
+    sizes, rates, padding = (node.attrs[name] for name in ("sizes", "rates", "padding"))
     shape = node.inputs[0].shape
     # ONNX Runtime's own rule for the borders doesn't know of steps between elements.
     is_known = shape is not None and None not in shape[1:-1]
     if values.dtype is dtypes.float32 and len(sizes) <= 3 and (is_known or padding != "SAME" or set(rates) == {1}):
         attrs = _attributes(node)
-        if is_known and padding == "SAME":
-            attrs.pop("auto_pad")
-            pairs = borders(shape[1:-1], sizes, strides, rates, padding)
-            attrs = {**attrs, "pads": [a for a, _ in pairs] + [b for _, b in pairs]}
         x, rank = _channels_second(e, node)
         values = e.transpose(e.emit("MaxPool", x, **attrs), (0, *range(2, rank), 1))
     return values, numbers

@@ -61,6 +61,9 @@ class OpDef:
     # What computing an element takes, roughly, in additions; 0: views, and what is known while a kernel is made.
     # Generated code decides by it what is worth a thread.
     cost: int = 1
+    # Of products: (shapes of the operands, attributes) -> how many terms each element of the result is the sum of, None
+    # where that isn't known. No shape is None.
+    terms: Callable[[Sequence[Any], dict], int | None] | None = None
     # Takes less time than a store and a load: generated code rather computes it again.
     is_light: bool = False
     # Each element of the results is one of the operands' elements, or 0, whatever these hold: shapes and attributes say

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.codegen import cost_model
 from runtime.engine.partition import parts
 from runtime.ops.dispatch import call
 
@@ -40,6 +41,83 @@ def test_same_bits(case: Any) -> None:
     compiled = ag.function(program, jit_compile=True)
     for one, other in zip(program(ag.constant(x)), compiled(ag.constant(x)), strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def products(x: Any, w: Any, dy: Any, attrs: dict[str, Any]) -> Any:
+    """The three products of windows and filters, and the last one as windows that are added up."""
+    elements, (*_, channels, depth) = int(np.prod(attrs["sizes"])), w.shape
+    windows = ag.matmul(ag.reshape(dy, [-1, depth]), ag.reshape(w, [-1, depth]), transpose_b=True)
+    windows = ag.reshape(windows, [*dy.shape[:-1], elements, channels])
+    return (
+        call("convolution", x, w, **attrs), call("convolution_filters_grad", x, dy, **attrs),
+        call("convolution_input_grad", dy, w, shape=x.shape, **attrs),
+        call("patches_grad", windows, shape=x.shape, **attrs),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_strips(case: Any, threads: int, monkeypatch: Any) -> None:
+    """A few windows at a time: sums go through them in the order of all windows at once."""
+    monkeypatch.setattr(cost_model, "CONVOLUTION_STRIP", 200)
+    monkeypatch.setattr(cost_model, "PARALLEL_WORK", 1)
+    monkeypatch.setattr(cost_model, "CONVOLUTION_IMAGES", 1)
+    space, channels, sizes, strides, rates, padding = case
+    attrs = {"sizes": sizes, "strides": strides, "rates": rates, "padding": padding}
+    rng = np.random.default_rng(5)
+    images = 2000 // int(np.prod(space)) + 3  # products of matrices by tiles, which have other bits than small ones
+    x, w = rng.normal(size=(images, *space, channels)), rng.normal(size=(*sizes, channels, 5))
+    x, w = ag.constant(x, ag.float32), ag.constant(w, ag.float32)
+    dy = ag.constant(rng.normal(size=call("convolution", x, w, **attrs).shape), ag.float32)
+    compiled = ag.function(lambda *arrays: products(*arrays, attrs), jit_compile=True)
+    is_empty = 0 in dy.shape
+    assert is_empty or "lib.gemm(windows" in compiled.get_concrete_function(x, w, dy).as_text("kernel")
+    before = ag.config.threading.get_intra_op_parallelism_threads()
+    ag.config.threading.set_intra_op_parallelism_threads(threads)
+    try:
+        found = [each.numpy() for each in compiled(x, w, dy)]
+    finally:
+        ag.config.threading.set_intra_op_parallelism_threads(before)
+    for one, other in zip(products(x, w, dy, attrs), found, strict=True):
+        np.testing.assert_allclose(one.numpy(), other, rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal(found[2], found[3])
+
+
+def test_sums_do_not_depend_on_the_number_of_threads() -> None:
+    rng = np.random.default_rng(5)
+    x, w = (ag.constant(rng.normal(size=shape), ag.float32) for shape in ((8, 20, 20, 16), (3, 3, 16, 24)))
+    attrs = {"sizes": (3, 3), "strides": (1, 1), "rates": (1, 1), "padding": "SAME"}
+    compiled = ag.function(lambda *arrays: products(*arrays, attrs), jit_compile=True)
+    dy = compiled.python_function(x, w, ag.zeros([8, 20, 20, 24]))[0]
+    found = []
+    before = ag.config.threading.get_intra_op_parallelism_threads()
+    for threads in (1, 2, 5):
+        ag.config.threading.set_intra_op_parallelism_threads(threads)
+        found.append([each.numpy() for each in compiled(x, w, dy)])
+    ag.config.threading.set_intra_op_parallelism_threads(before)
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sizes_that_do_not_agree_are_an_error(compiled: bool) -> None:
+    unknown = ag.TensorSpec([None, None, None], ag.float32)
+    attrs = {"sizes": (2,), "strides": (1,), "rates": (1,), "padding": "VALID"}
+
+    def check(name: str, shapes: Any, message: str, **more: Any) -> None:
+        program = ag.function(
+            lambda a, b: call(name, a, b, **attrs, **more), jit_compile=compiled, input_signature=[unknown] * 2
+        )
+        with pytest.raises(ag.errors.InvalidArgumentError, match=message):
+            program(*map(ag.ones, shapes))
+
+    check("convolution", ((1, 4, 3), (2, 2, 5)), "the channels of the input and of the filters differ: 3 and 2")
+    check("convolution", ((1, 4, 3), (3, 3, 5)), "the sizes of the filters and of the windows differ: 3 and 2")
+    places = "the places of windows over the input and those of the cotangent differ: 3 and 2"
+    check("convolution_filters_grad", ((1, 4, 3), (1, 2, 5)), places)
+    depths = "the depths of the cotangent and of the filters differ: 4 and 5"
+    check("convolution_input_grad", ((1, 3, 4), (2, 3, 5)), depths, shape=(1, 4, 3))
 
 
 def test_a_convolution_network_is_native_as_a_whole() -> None:

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.codegen import cost_model
 from runtime.codegen.device.device_module import spmd_of
 from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.device.spmd import NotOnDevice
 from runtime.codegen.lower.lower_graph import lower
+from runtime.codegen.passes.parallelize import ThreadCount
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import Shape
 from runtime.gpu.memory import DeviceArray, Place
@@ -274,6 +276,28 @@ def test_a_failing_assertion_in_a_loop(emulator: Emulator) -> None:
 
     with pytest.raises(ag.errors.InvalidArgumentError, match="too much"):
         program(ag.constant(VECTOR))
+
+
+def test_strips_of_windows(monkeypatch: Any) -> None:
+    """Kernels for the processor make windows a few at a time; they have a form for many threads, too."""
+    monkeypatch.setattr(cost_model, "CONVOLUTION_STRIP", 200)
+    monkeypatch.setattr(cost_model, "PARALLEL_WORK", 1)
+    rng = np.random.default_rng(3)
+    x, w = (rng.normal(size=shape).astype(np.float32) for shape in ((4, 7, 6, 3), (3, 3, 3, 5)))
+
+    def program(x: Any, w: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch([x, w])
+            found = ag.nn.conv2d(x, w, 1, "SAME")
+            value = ag.reduce_sum(found * found)
+        return found, *tape.gradient(value, [x, w])
+
+    source = kernel_of(program, *(ag.TensorSpec(each.shape, ag.float32) for each in (x, w)))
+    assert source.text.count("@lib.part") >= 3
+    given = [1 if isinstance(each, ThreadCount) else each for each in source.constants]
+    found = on(Emulator(Shape(2, 2)), source)([x, w, *given])
+    for one, other in zip(program(ag.constant(x), ag.constant(w)), found[-3:], strict=True):
+        np.testing.assert_allclose(one.numpy(), other, rtol=1e-4, atol=1e-4)
 
 
 # --- memory and numbers ----------------------------------------------------------------------------------------------

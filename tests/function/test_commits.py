@@ -129,7 +129,7 @@ def test_a_convolutional_training_step_has_none():
         return ag.bitcast(loss, ag.int32)
 
     graph = step.get_concrete_function(ag.TensorSpec([4, 8, 8, 1], ag.float32)).graph
-    assert {"max_pool_grad", "patches_grad", "bitcast"} <= {node.op.name for node in graph.walk()}
+    assert {"max_pool_grad", "convolution_input_grad", "bitcast"} <= {node.op.name for node in graph.walk()}
     assert not any(node.op is COMMIT for node in graph.walk())
 
 

@@ -10,9 +10,9 @@ from scipy import fft, linalg, special
 
 # Modules of `runtime.ops` whose rows stay on the interpreter, except for those with a scalar text.
 FAMILIES = (
-    "special", "sorting", "segments", "solvers", "spectral", "einsum", "patches", "miscellaneous", "string_ops",
-    "stateless", "string_split", "contrast", "assignment", "fourier", "complex_numbers", "incomplete_gamma",
-    "decompositions",
+    "special", "sorting", "segments", "solvers", "spectral", "einsum", "patches", "window_products", "miscellaneous",
+    "string_ops", "stateless", "string_split", "contrast", "assignment", "fourier", "complex_numbers",
+    "incomplete_gamma", "decompositions",
 )  # fmt: skip
 
 
@@ -272,6 +272,22 @@ def max_pool_grad(dy, numbers, *extra, shape, **attrs):
     return patches_grad(windows, *extra, shape=shape, **attrs)
 
 
+def convolution(x, w, **attrs):
+    windows = patches(x, fill=0, **attrs)
+    return np.tensordot(windows, w.reshape(math.prod(attrs["sizes"]), *w.shape[-2:]), ((-2, -1), (0, 1)))
+
+
+def convolution_input_grad(dy, w, *extra, shape, **attrs):
+    windows = np.tensordot(dy, w.reshape(math.prod(attrs["sizes"]), *w.shape[-2:]), (-1, -1))
+    return patches_grad(windows, *extra, shape=shape, **attrs)
+
+
+def convolution_filters_grad(x, dy, **attrs):
+    windows, lead = patches(x, fill=0, **attrs), list(range(dy.ndim - 1))
+    result = np.tensordot(windows, dy, (lead, lead))
+    return result.reshape(*attrs["sizes"], x.shape[-1], dy.shape[-1])
+
+
 def slice_update(x, value, *extra, spec):
     from tests.ops.references import key_of
 
@@ -321,7 +337,8 @@ LIBRARY = {
     ).astype(x.dtype),
     "reduce_join": lambda x, axis, keepdims, separator: np.array(b"-".join(x), object),
     "slice_update": slice_update,
-    "patches": patches, "patches_grad": patches_grad,
+    "patches": patches, "patches_grad": patches_grad, "convolution": convolution,
+    "convolution_input_grad": convolution_input_grad, "convolution_filters_grad": convolution_filters_grad,
     "max_pool": max_pool, "max_pool_grad": max_pool_grad,
     "lgamma": np.vectorize(math.lgamma, otypes=[float]),
     "digamma": wide(lambda x: special.polygamma(0, x)),

@@ -37,6 +37,7 @@ from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table o
     checks,
     concat,
     control_flow,
+    convolution,
     effects,
     factorizations,
     gather,
@@ -111,11 +112,11 @@ def _check_native(node: Node, depth: int = 0) -> None:
             _check_native(inner, depth)
 
 
-def lower(graph: Graph, assuming: bool = True) -> KernelSource:
+def lower(graph: Graph, assuming: bool = True, for_device: bool = False) -> KernelSource:
     """Lowers the graph to one kernel. Raises NotNative, with the node, if something in it has no native form.
 
     assuming: the kernel may assume that sizes aren't unusual, like 0 and 1; another one is lowered when a call has such
-    sizes.
+    sizes. for_device: many threads will run it together, so that loops with many trips are better than caches.
     """
     for node in graph.nodes:
         _check_native(node)
@@ -123,7 +124,7 @@ def lower(graph: Graph, assuming: bool = True) -> KernelSource:
     equal: dict[str, Polynomial] = {}
     while True:
         try:
-            return _lower(graph, Lowering(graph, assuming, equal))
+            return _lower(graph, Lowering(graph, assuming, equal, for_device))
         except Assumed as found:
             equal = {name: value.replaced(found.variable, found.value) for name, value in equal.items()}
             equal[found.variable] = found.value
@@ -179,7 +180,8 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
         details, {variable: item.slot for variable, item in low.kept.items()},
         tuple(replace(report, loop=joined(report.loop)) for report in low.reports), _array_lines(graph),
         frozenset(low.few.lowered), unfit=unfit,
-        general=None if unfit is None else functools.partial(lower, graph, False), functions=tuple(functions),
+        general=None if unfit is None else functools.partial(lower, graph, False, low.for_device),
+        functions=tuple(functions),
     )  # fmt: skip
 
 

@@ -60,9 +60,12 @@ def emitter(*names: str) -> Callable[[Emitter], Emitter]:
 class Lowering(Sizes):
     """The state of lowering one kernel."""
 
-    def __init__(self, graph: Graph, assuming: bool = False, equal: dict[str, Polynomial] | None = None) -> None:
+    def __init__(
+        self, graph: Graph, assuming: bool = False, equal: dict[str, Polynomial] | None = None, for_device: bool = False
+    ) -> None:  # fmt: skip
         super().__init__(assuming, equal or {})
         self.graph = graph
+        self.for_device = for_device
         self.names = Names()
         self.block: ir.Block = []
         self.errors: list[ErrorSite] = []

@@ -466,7 +466,7 @@ def _ticks(body: Graph) -> int:
     for node in body.nodes:
         if node.regions:
             total += max(_ticks(region) for region in node.regions)
-        elif node.op.name == "matmul":
+        elif node.op.terms is not None:
             total += cost_model.PRODUCT_TICKS
         elif any(isinstance(v.type, TensorType) and v.type.rank for v in node.outputs):
             total += cost_model.ARRAY_TICKS

@@ -12,6 +12,7 @@ from runtime.codegen.kernel.values import Array, Dims, product
 from runtime.codegen.loops.loop_nest import broadcast_dims
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.passes.parallelize import thread_count_in
+from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.types import TensorType
@@ -48,7 +49,8 @@ def _matmul(low: Lowering, node: Node) -> None:
     sizes = (rows, inner, columns)
     places = [a.offset, b.offset, ir.ZERO]
     if not batch or all(d == ir.ONE for d in batch):
-        low.add(_call(low, node, a, b, out.name, places, sizes, flips))
+        arrays = (a.buffer.name, b.buffer.name, out.name)
+        low.add(product_call(low, a.dtype, arrays, places, sizes, flips, _is_large(node)))
     else:
         _batched(low, node, a, b, out.name, batch, sizes, flips)
     low.define(output, Array(out, dims))
@@ -65,15 +67,22 @@ def _is_large(node: Node) -> bool:
     return all(sizes) and math.prod(sizes) >= cost_model.GEMM_MULTIPLICATIONS  # type: ignore[arg-type]
 
 
-def _call(
-    low: Lowering, node: Node, a: Array, b: Array, out: str, places: Sequence[ir.Expr], sizes: Dims, flips: Dims
-) -> ir.Statement:
-    arrays = (ir.Var(a.buffer.name), ir.Var(b.buffer.name), ir.Var(out))
-    given = [each for pair in zip(arrays, places) for each in pair]
-    if not a.dtype.is_floating:
+def product_call(
+    low: Lowering, dtype: DType, arrays: Sequence[str], places: Sequence[ir.Expr], sizes: Dims, flips: Dims,
+    is_large: bool, threads: ir.Expr | None = None,
+) -> ir.Statement:  # fmt: skip
+    """The product of two matrices, written to the third of the arrays.
+
+    places: where each begins. sizes: rows, terms of a sum, columns. flips: whether the first and the second are stored
+    transposed. is_large: the sizes are known while tracing to be worth tiles. threads: how many it may use; all where
+    that is None.
+    """
+    given = [each for pair in zip(map(ir.Var, arrays), places) for each in pair]
+    if not dtype.is_floating:
         return ir.Run(ir.call("lib.int_matmul", *given, *sizes, *flips))
-    function = "lib.gemm" if _is_large(node) else "lib.matmul"
-    return ir.Run(ir.call(function, *given, *sizes, *flips, ir.Var(thread_count_in(low.constants))))
+    function = "lib.gemm" if is_large else "lib.matmul"
+    threads = ir.Var(thread_count_in(low.constants)) if threads is None else threads
+    return ir.Run(ir.call(function, *given, *sizes, *flips, threads))
 
 
 def _batched(low: Lowering, node: Node, a: Array, b: Array, out: str, batch: Dims, sizes: Dims, flips: Dims) -> None:
@@ -88,7 +97,8 @@ def _batched(low: Lowering, node: Node, a: Array, b: Array, out: str, batch: Dim
             start = ir.ZERO if place == ir.ZERO else place * length
             places.append(start if array.offset == ir.ZERO else array.offset + start)
         places.append(index * lengths[2])
-        low.add(_call(low, node, a, b, out, places, sizes, flips))
+        arrays = (a.buffer.name, b.buffer.name, out)
+        low.add(product_call(low, a.dtype, arrays, places, sizes, flips, _is_large(node)))
     low.loop(index, count, block)
 
 

@@ -20,14 +20,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 
 from runtime.codegen.kernel import scalars
-from runtime.codegen.kernel.values import Array, product
+from runtime.codegen.kernel.values import Array, Buffer, product
 from runtime.codegen.lower.state import Bounds, Lowering, emitter
 from runtime.codegen.op_lowerings.view import filled
 from runtime.codegen.passes.parallelize import is_large
 from runtime.codegen.symbolic.ranges import Atom
-from runtime.graph.ir import Node
+from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.types import TensorType
 
@@ -35,12 +36,16 @@ from runtime.types import TensorType
 _SHORT = 32
 
 
-class _Windows:
+class Windows:
     """The windows of a node over an image: their places, and the loops over them."""
 
-    def __init__(self, low: Lowering, node: Node, image: Sequence[Atom], places: Sequence[Atom] | None = None) -> None:
-        """image: its dimensions. places: the number of windows along each dimension of space, where that is known."""
-        self.low, self.node = low, node
+    def __init__(
+        self, low: Lowering, node: Node, image: Sequence[Atom], channels: int | None,
+        places: Sequence[Atom] | None = None,
+    ) -> None:  # fmt: skip
+        """image: its dimensions. channels: their number, if it is known while tracing. places: the number of windows
+        along each dimension of space, where that is known."""
+        self.low, self._depth = low, 0
         attrs = node.attrs
         self.sizes, self.strides, self.rates = attrs["sizes"], attrs["strides"], attrs["rates"]
         self.batch, *self.space = image[:-1]
@@ -49,10 +54,8 @@ class _Windows:
         self.places = list(places) if places is not None else [self._places(axis, padding) for axis in axes]
         self.before = [self._before(axis, padding) for axis in axes]
         self.padded = padding != "VALID"
-        known = node.inputs[0].type
-        assert isinstance(known, TensorType)
-        count = known.shape[-1] if known.shape is not None else None
-        self.channels: ir.Expr = ir.as_expr(count) if count is not None and count <= _SHORT else image[-1]
+        is_short = channels is not None and channels <= _SHORT
+        self.channels: ir.Expr = ir.as_expr(channels) if channels is not None and is_short else image[-1]
         self.rows = math.prod(self.sizes[:-1])  # of a window
         self.elements = self.rows * self.sizes[-1]
 
@@ -80,16 +83,16 @@ class _Windows:
         return [number, *reversed(found)]
 
     def loop(self, depth: int, bounds: Bounds, body: Callable[[ir.Var], None]) -> None:
-        index = self.low.index_name(depth)
+        index = self.low.index_name(self._depth + depth)
         with self.low.nested() as block:
             body(index)
         self.low.loop(index, bounds, block)
 
-    def nest(self, size: ir.Expr, body: Callable[[ir.Var], None]) -> None:
-        index = self.low.index_name(0)
+    def nest(self, size: ir.Expr, large: bool, body: Callable[[ir.Var], None]) -> None:
+        index = self.low.index_name(self._depth)
         with self.low.nested() as block:
             body(index)
-        self.low.nest(index, size, block, is_large([self.node]), may_join=False)
+        self.low.nest(index, size, block, large, may_join=False)
 
     def when(self, test: ir.Expr | None, body: Callable[[], None], other: Callable[[], None] | None = None) -> None:
         if test is None:
@@ -102,20 +105,21 @@ class _Windows:
                 other()
         self.low.branch(test, block, orelse)
 
-    def each(self, visit: Callable[[ir.Expr, ir.Expr, list[ir.Expr]], None]) -> None:
+    def each(self, large: bool, visit: Callable[[ir.Expr, ir.Expr, list[ir.Expr]], None]) -> None:
         """visit(number, batch, at) writes what is done for a window; `at` is where it begins in the image."""
+        rows = self.low.atom(product([self.batch, *self.places[:-1]]))
+        self.nest(rows, large, lambda i: self.each_of_row(i, visit))
 
-        def row(i: ir.Var) -> None:
-            batch, *outer = self.split(i, [self.batch, *self.places[:-1]])
+    def each_of_row(self, i: ir.Var, visit: Callable[[ir.Expr, ir.Expr, list[ir.Expr]], None]) -> None:
+        """The same for the windows of a row, of which there are as many as places along the last dimension."""
+        batch, *outer = self.split(i, [self.batch, *self.places[:-1]])
 
-            def window(j: ir.Var) -> None:
-                number = self.low.assign(i * self.places[-1] + j, "window")
-                axes = zip([*outer, j], self.strides, self.before)
-                visit(number, batch, [self.low.assign(place * stride - before, "at") for place, stride, before in axes])
+        def window(j: ir.Var) -> None:
+            number = self.low.assign(i * self.places[-1] + j, "window")
+            axes = zip([*outer, j], self.strides, self.before)
+            visit(number, batch, [self.low.assign(place * stride - before, "at") for place, stride, before in axes])
 
-            self.loop(1, self.places[-1], window)
-
-        self.nest(self.low.atom(product([self.batch, *self.places[:-1]])), row)
+        self.loop(1, self.places[-1], window)
 
     def each_row(
         self, batch: ir.Expr, at: list[ir.Expr], visit: Callable[[ir.Expr, ir.Expr, ir.Expr | None], None]
@@ -138,9 +142,95 @@ class _Windows:
         else:
             self.loop(2, ir.as_expr(self.rows), body)
 
-    def each_source(self, number: ir.Expr, visit: Callable[[ir.Expr, ir.Expr, ir.Expr, ir.Expr], None]) -> None:
+    def copy_window(
+        self, array: Array, batch: ir.Expr, at: list[ir.Expr], out: str, number: ir.Expr, fill: ir.Const
+    ) -> None:  # fmt: skip
+        """Writes the elements of the window at `at` to `out`, behind those of `number` others."""
+        low, length, channels = self.low, self.space[-1], self.channels
+        together = self.rates[-1] == 1  # the elements of a window's row
+        run = channels * self.sizes[-1] if together else channels
+        if together and isinstance(channels, ir.Const) and channels.value * self.sizes[-1] <= _SHORT:
+            run = ir.as_expr(int(channels.value) * self.sizes[-1])
+
+        def put(to: ir.Expr, value: Callable[[ir.Expr], ir.Expr], bounds: Bounds) -> None:
+            self.loop(4, bounds, lambda j: low.add(ir.store(out, to + j, value(j))))
+
+        def part(to: ir.Expr, row: ir.Expr, first: ir.Expr, inside: ir.Expr | None) -> None:
+            """Copies what lies together in the image: from column `first` of a row."""
+            begin = low.assign(row * length * array.dims[-1] + first * channels, "from")
+
+            def copied() -> None:
+                if not self.padded:
+                    put(to, lambda j: ir.load(array.buffer.name, begin + j), run)
+                    return
+                left = low.assign(ir.call("min", ir.call("max", -(first * channels), 0), run), "left")
+                right = low.assign(ir.call("max", ir.call("min", (length - first) * channels, run), left), "right")
+                put(to, lambda j: fill, (ir.ZERO, left))
+                put(to, lambda j: ir.load(array.buffer.name, begin + j), (left, right))
+                put(to, lambda j: fill, (right, run))
+
+            self.when(inside, copied, lambda: put(to, lambda j: fill, run))
+
+        def row(k: ir.Expr, row: ir.Expr, inside: ir.Expr | None) -> None:
+            to = (number * self.elements + k * self.sizes[-1]) * channels
+            if together:
+                part(low.assign(to, "to"), row, at[-1], inside)
+                return
+
+            def column(o: ir.Var) -> None:
+                part(low.assign(to + o * channels, "to"), row, low.assign(at[-1] + o * self.rates[-1], "at"), inside)
+
+            self.loop(3, ir.as_expr(self.sizes[-1]), column)
+
+        self.each_row(batch, at, row)
+
+    def inside(self, depth: int) -> Windows:
+        """The same, for loops inside of as many others."""
+        found = copy(self)
+        found._depth = depth
+        return found
+
+    def begin_of_row(self, number: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+        """Where a row of the image begins, and its length."""
+        width = self.low.assign(self.space[-1] * self.channels, "width")
+        return self.low.assign(number * width, "begin"), width
+
+    def clear(self, out: Buffer, begin: ir.Expr, width: ir.Expr) -> None:
+        """Makes a row of an array of the image's shape zeros."""
+        zero = scalars.literal(0, out.dtype)
+        self.loop(1, width, lambda j: self.low.add(ir.store(out.name, begin + j, zero)))
+
+    def add_up(
+        self, out: Buffer, begin: ir.Expr, number: ir.Expr, term: Callable[[ir.Expr, ir.Expr, ir.Expr], ir.Expr],
+        among: tuple[ir.Expr, ir.Expr] | None = None,
+    ) -> None:  # fmt: skip
+        """Adds to the row with this number what comes from it: term(element, window, channel)."""
+
+        def add(element: ir.Expr, window: ir.Expr, at: ir.Expr, channel: ir.Expr) -> None:
+            found = term(element, window, channel)
+            total = ir.load(out.name, begin + at)
+            self.low.add(ir.set_to(total, scalars.narrow(total + found, out.dtype)))
+
+        self.each_source(number, add, among)
+
+    def reached(self, first: ir.Expr, last: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+        """From which row of an image on, and to which, windows reach that stand in some of the rows of its windows."""
+        if len(self.sizes) == 1:
+            return ir.ZERO, ir.ONE
+        low, inner = self.low, product(self.places[1:-1])
+        top = low.assign(first // inner * self.strides[0] - self.before[0], "top")
+        span = (self.sizes[0] - 1) * self.rates[0] + 1
+        bottom = low.assign((last - 1) // inner * self.strides[0] - self.before[0] + span, "bottom")
+        rows = product(self.space[1:-1])
+        return ir.call("max", top, 0) * rows, ir.call("min", bottom, self.space[0]) * rows
+
+    def each_source(
+        self, number: ir.Expr, visit: Callable[[ir.Expr, ir.Expr, ir.Expr, ir.Expr], None],
+        among: tuple[ir.Expr, ir.Expr] | None = None,
+    ) -> None:  # fmt: skip
         """visit(element, window, at, channel) for all elements of windows that come from a row of the image, in the
-        order of the elements; `at` is the index in that row."""
+        order of the elements; `at` is the index in that row. among: the first of the rows of windows that are visited,
+        and the one behind them."""
         low = self.low
         batch, *rows = self.split(number, [self.batch, *self.space[:-1]])
 
@@ -173,6 +263,8 @@ class _Windows:
                     tests.append((from_first % self.strides[axis]).compare("==", 0))
                 windows = windows * self.places[axis] + place
             found = low.assign(windows, "windows")
+            if among is not None:
+                tests += [found.compare(">=", among[0]), found.compare("<", among[1])]
             self.when(ir.both(*tests), lambda: elements(k, found))
 
         if len(self.sizes) == 1:
@@ -181,60 +273,31 @@ class _Windows:
             self.loop(1, ir.as_expr(self.rows), body)
 
 
+def channels_of(value: Value) -> int | None:
+    """The last dimension of a value, if it is known while tracing."""
+    assert isinstance(value.type, TensorType)
+    return value.type.shape[-1] if value.type.shape is not None else None
+
+
 @emitter("patches")
 def _patches(low: Lowering, node: Node) -> None:
     array, output = low.array(node.inputs[0]), node.outputs[0]
-    windows = _Windows(low, node, array.dims)
+    windows = Windows(low, node, array.dims, channels_of(node.inputs[0]))
     dims = (array.dims[0], *windows.places, low.static_dim(windows.elements), array.dims[-1])
     out = low.new_buffer(product(dims), output.dtype, output.name)
     fill = scalars.literal(node.attrs["fill"], output.dtype)
-    length, channels = windows.space[-1], windows.channels
-    together = windows.rates[-1] == 1  # the elements of a window's row
-    run = channels * windows.sizes[-1] if together else channels
-    if together and isinstance(channels, ir.Const) and channels.value * windows.sizes[-1] <= _SHORT:
-        run = ir.as_expr(int(channels.value) * windows.sizes[-1])
-
-    def put(to: ir.Expr, value: Callable[[ir.Expr], ir.Expr], bounds: Bounds) -> None:
-        windows.loop(4, bounds, lambda j: low.add(ir.store(out.name, to + j, value(j))))
-
-    def part(to: ir.Expr, row: ir.Expr, first: ir.Expr, inside: ir.Expr | None) -> None:
-        """Copies what lies together in the image: from column `first` of a row."""
-        begin = low.assign(row * length * array.dims[-1] + first * channels, "from")
-
-        def copy() -> None:
-            if not windows.padded:
-                put(to, lambda j: ir.load(array.buffer.name, begin + j), run)
-                return
-            left = low.assign(ir.call("min", ir.call("max", -(first * channels), 0), run), "left")
-            right = low.assign(ir.call("max", ir.call("min", (length - first) * channels, run), left), "right")
-            put(to, lambda j: fill, (ir.ZERO, left))
-            put(to, lambda j: ir.load(array.buffer.name, begin + j), (left, right))
-            put(to, lambda j: fill, (right, run))
-
-        windows.when(inside, copy, lambda: put(to, lambda j: fill, run))
 
     def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
-        def row(k: ir.Expr, row: ir.Expr, inside: ir.Expr | None) -> None:
-            to = (number * windows.elements + k * windows.sizes[-1]) * channels
-            if together:
-                part(low.assign(to, "to"), row, at[-1], inside)
-                return
+        windows.copy_window(array, batch, at, out.name, number, fill)
 
-            def column(o: ir.Var) -> None:
-                part(low.assign(to + o * channels, "to"), row, low.assign(at[-1] + o * windows.rates[-1], "at"), inside)
-
-            windows.loop(3, ir.as_expr(windows.sizes[-1]), column)
-
-        windows.each_row(batch, at, row)
-
-    windows.each(window)
+    windows.each(is_large([node]), window)
     low.define(output, Array(out, dims))
 
 
 @emitter("max_pool")
 def _max_pool(low: Lowering, node: Node) -> None:
     array, (values, numbers) = low.array(node.inputs[0]), node.outputs
-    windows = _Windows(low, node, array.dims)
+    windows = Windows(low, node, array.dims, channels_of(node.inputs[0]))
     dims = (array.dims[0], *windows.places, array.dims[-1])
     largest = low.new_buffer(product(dims), values.dtype, values.name)
     chosen = low.new_buffer(product(dims), numbers.dtype, "number")
@@ -270,7 +333,7 @@ def _max_pool(low: Lowering, node: Node) -> None:
 
         windows.each_row(batch, at, row)
 
-    windows.each(window)
+    windows.each(is_large([node]), window)
     low.define(values, Array(largest, dims))
     low.define(numbers, Array(chosen, dims))
 
@@ -281,28 +344,21 @@ def _fold(low: Lowering, node: Node) -> None:
     parts, output = low.array(node.inputs[0]), node.outputs[0]
     numbers = None if of_patches else low.array(node.inputs[1])
     dims = filled(low, node, node.attrs["shape"], node.inputs[1 if of_patches else 2 :])
-    windows = _Windows(low, node, dims, parts.dims[1 : len(node.attrs["sizes"]) + 1])
+    windows = Windows(low, node, dims, channels_of(node.inputs[0]), parts.dims[1 : len(node.attrs["sizes"]) + 1])
     out = low.new_buffer(product(dims), output.dtype, output.name)
     zero = scalars.literal(0, output.dtype)
 
+    def term(element: ir.Expr, window: ir.Expr, channel: ir.Expr) -> ir.Expr:
+        if numbers is None:
+            return ir.load(parts.buffer.name, (window * windows.elements + element) * windows.channels + channel)
+        place = low.assign(window * windows.channels + channel, "at")
+        is_it = ir.load(numbers.buffer.name, place).compare("==", element)
+        return is_it.choose(ir.load(parts.buffer.name, place), zero)
+
     def row(i: ir.Var) -> None:
-        width = low.assign(windows.space[-1] * windows.channels, "width")
-        begin = low.assign(i * width, "begin")
-        windows.loop(1, width, lambda j: low.add(ir.store(out.name, begin + j, zero)))
+        begin, width = windows.begin_of_row(i)
+        windows.clear(out, begin, width)
+        windows.add_up(out, begin, i, term)
 
-        def add(element: ir.Expr, window: ir.Expr, at: ir.Expr, channel: ir.Expr) -> None:
-            if numbers is None:
-                found: ir.Expr = ir.load(
-                    parts.buffer.name, (window * windows.elements + element) * windows.channels + channel
-                )
-            else:
-                place = low.assign(window * windows.channels + channel, "at")
-                is_it = ir.load(numbers.buffer.name, place).compare("==", element)
-                found = is_it.choose(ir.load(parts.buffer.name, place), zero)
-            total = ir.load(out.name, begin + at)
-            low.add(ir.set_to(total, scalars.narrow(total + found, output.dtype)))
-
-        windows.each_source(i, add)
-
-    windows.nest(low.atom(product(dims[:-2])), row)
+    windows.nest(low.atom(product(dims[:-2])), is_large([node]), row)
     low.define(output, Array(out, dims))

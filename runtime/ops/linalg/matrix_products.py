@@ -76,6 +76,10 @@ def _unbatch(grad: Any, like: Any) -> Any:
     return unbroadcast(grad, like)
 
 
+def _terms(shapes: Sequence[Any], attrs: dict) -> int | None:
+    return shapes[0][-2 if attrs["transpose_a"] else -1]
+
+
 _MATRICES = [
     (((2, 3), (3, 4)), False, False), (((3, 2), (3, 4)), True, False), (((2, 3), (4, 3)), False, True),
     (((3, 2), (4, 3)), True, True), (((2, 2, 3), (2, 3, 1)), False, False), (((2, 2, 3), (3, 2)), False, False),
@@ -89,6 +93,7 @@ MATMUL = register(
         samples=tuple(Sample(s, {"transpose_a": a, "transpose_b": b}) for s, a, b in _MATRICES),
         can_fail=False,
         needs_no_constants=True,
+        terms=_terms,
     )
 )  # fmt: skip
 

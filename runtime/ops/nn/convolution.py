@@ -1,4 +1,5 @@
-"""Convolution and pooling (`ag.nn`), written with windows (`patches`) and products of matrices.
+"""Convolution and pooling (`ag.nn`), written with windows (`patches`) and their products with
+filters (`window_products.py`).
 
 Arguments are TensorFlow's: strides and dilations as one number, one per space dimension, or one per dimension; padding
 "SAME", "VALID" or explicit pairs; data_format with channels last (the default) or second ("NCHW").
@@ -17,11 +18,11 @@ from runtime.ops.arrays.joining import concat, split
 from runtime.ops.arrays.reduce import reduce_max, reduce_sum
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, operands, shape_args
-from runtime.ops.dispatch import call
+from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
 from runtime.ops.linalg.einsum import einsum
-from runtime.ops.linalg.matrix_products import matmul
 from runtime.ops.nn.patches import Padding
+from runtime.ops.nn.window_products import CONVOLUTION, CONVOLUTION_INPUT_GRAD
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OPS
 from runtime.tensor import Tensor, TensorLike
@@ -94,15 +95,8 @@ def _kernel_sizes(filters: Tensor, count: int) -> tuple[int, ...]:
 def _convolve(x: Tensor, filters: Tensor, strides: Any, rates: Any, padding: Padding) -> Tensor:
     """Channels last, one group."""
     sizes = _kernel_sizes(filters, len(strides))
-    windows = _windows(x, sizes, strides, rates, padding)
-    *lead, elements, channels = dims(windows)
-    depth = dims(filters)[-1]
-    flat, extra = shape_attr([product(lead), product([elements, channels])])
-    matrix, more = shape_attr([product([elements, channels]), depth])
-    rows = call("reshape", windows, *extra, shape=flat)
-    result = matmul(rows, call("reshape", filters, *more, shape=matrix))
-    shape, extra = shape_attr([*lead, depth])
-    return call("reshape", result, *extra, shape=shape)
+    attrs = {"sizes": sizes, "strides": strides, "rates": rates, "padding": padding}
+    return apply(CONVOLUTION, (x, filters), attrs)
 
 
 @late
@@ -218,20 +212,11 @@ def conv_transpose(
         first_shape: Sequence[Any] = wide
     else:
         first_shape = (wide[0], *wide[2:], wide[1]) if first else wide
-    *lead, depth = dims(x)
-    channels = dims(w)[-2]
-    elements = math.prod(sizes)
-    flat, extra = shape_attr([product(lead), depth])
-    matrix, more = shape_attr([product([elements, channels]), depth])
-    rows = call("reshape", x, *extra, shape=flat)
-    spread = matmul(rows, call("reshape", w, *more, shape=matrix), transpose_b=True)
-    shape, extra = shape_attr([*lead, elements, channels])
-    windows = call("reshape", spread, *extra, shape=shape)
-    result = call(
-        "patches_grad", windows, *holes, shape=tuple(first_shape), sizes=sizes,
-        strides=per_dimension(strides, count, "strides", first),
-        rates=per_dimension(dilations, count, "dilations", first), padding=read_padding(padding, count, first),
-    )  # fmt: skip
+    attrs = {
+        "shape": tuple(first_shape), "sizes": sizes, "strides": per_dimension(strides, count, "strides", first),
+        "rates": per_dimension(dilations, count, "dilations", first), "padding": read_padding(padding, count, first),
+    }  # fmt: skip
+    result = apply(CONVOLUTION_INPUT_GRAD, (x, w, *holes), attrs)
     return _from_last(result, first)
 
 

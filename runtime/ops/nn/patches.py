@@ -6,13 +6,13 @@
     max_pool_grad(dy, number, ...)                the adjoint of its first result
 
 `elements` counts a window's elements, the last dimension fastest. `padding` is "VALID", "SAME" (TensorFlow's rule: the
-odd element goes to the end) or pairs. A convolution is then a product of matrices, its gradients are products of
-matrices and `patches_grad`, and so are theirs.
+odd element goes to the end) or pairs. A convolution is a product of windows and filters (`window_products.py`).
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,19 +55,25 @@ def _pairs(padding: Padding, count: int) -> Sequence[Any]:
     return [padding] * count if isinstance(padding, str) else padding
 
 
-def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
-    x, sizes = inputs[0], attrs["sizes"]
+def window_dims(shape: tuple[int | None, ...] | None, attrs: dict) -> tuple[int | None, ...]:
+    """(batch, *places, channels) of the windows over a tensor of this shape. Raises ValueError for another rank."""
+    sizes = attrs["sizes"]
     rank = len(sizes) + 2
-    if x.shape is None:
-        return (TensorType(x.dtype, (None,) * (rank + 1)),)
-    if len(x.shape) != rank:
-        raise ValueError(f"input must be {rank}-dimensional, got shape {brackets(x.shape)}")
+    if shape is None:
+        return (None,) * rank
+    if len(shape) != rank:
+        raise ValueError(f"input must be {rank}-dimensional, got shape {brackets(shape)}")
     pairs = _pairs(attrs["padding"], len(sizes))
-    found = [places(*item) for item in zip(x.shape[1:-1], sizes, attrs["strides"], attrs["rates"], pairs)]
-    return (TensorType(x.dtype, (x.shape[0], *found, int(np.prod(sizes)), x.shape[-1])),)
+    found = [places(*item) for item in zip(shape[1:-1], sizes, attrs["strides"], attrs["rates"], pairs)]
+    return (shape[0], *found, shape[-1])
 
 
-def _windows(x: Any, sizes: Any, strides: Any, rates: Any) -> Any:
+def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
+    *lead, channels = window_dims(inputs[0].shape, attrs)
+    return (TensorType(inputs[0].dtype, (*lead, math.prod(attrs["sizes"]), channels)),)
+
+
+def _view(x: Any, sizes: Any, strides: Any, rates: Any) -> Any:
     """A view (batch, *places, channels, *sizes) of a tensor with its borders."""
     space = tuple(range(1, x.ndim - 1))
     spans = tuple((size - 1) * rate + 1 for size, rate in zip(sizes, rates))
@@ -79,15 +85,17 @@ def _windows(x: Any, sizes: Any, strides: Any, rates: Any) -> Any:
     return view[(..., *[slice(None, None, r) for r in rates])]
 
 
-def _kernel(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding, fill: Any) -> Any:
+def windows(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding, fill: Any) -> Any:
+    """(batch, *places, elements, channels) of an array."""
     pairs = borders(x.shape[1:-1], sizes, strides, rates, padding)
     padded = np.pad(x, ((0, 0), *pairs, (0, 0)), constant_values=fill) if any(map(any, pairs)) else x
-    view = _windows(padded, sizes, strides, rates)
+    view = _view(padded, sizes, strides, rates)
     moved = np.moveaxis(view, len(sizes) + 1, -1)
-    return moved.reshape(*moved.shape[: len(sizes) + 1], -1 if moved.size else int(np.prod(sizes)), x.shape[-1])
+    return moved.reshape(*moved.shape[: len(sizes) + 1], -1 if moved.size else math.prod(sizes), x.shape[-1])
 
 
-def _fold(dy: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
+def fold(dy: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
+    """Zeros of a shape with windows added."""
     counts = dy.shape[1 : len(attrs["sizes"]) + 1]
     return _added(lambda number: dy[..., number, :], dy.dtype, counts, fill_holes(shape, holes), **attrs)
 
@@ -108,7 +116,7 @@ def _added(
 def _largest(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding) -> Any:
     pairs = borders(x.shape[1:-1], sizes, strides, rates, padding)
     padded = np.pad(x, ((0, 0), *pairs, (0, 0)), constant_values=-np.inf) if any(map(any, pairs)) else x
-    view = _windows(padded, sizes, strides, rates)
+    view = _view(padded, sizes, strides, rates)
     shape = view.shape[: x.ndim]
     largest, numbers = np.full(shape, -np.inf, x.dtype), np.zeros(shape, np.int32)
     for number, offset in enumerate(itertools.product(*[range(s) for s in sizes])):
@@ -120,9 +128,8 @@ def _largest(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding) -> 
 
 
 def _infer_largest(inputs: Sequence[Any], attrs: dict) -> tuple:
-    (windows,) = _infer(inputs, attrs)
-    shape = (*windows.shape[:-2], windows.shape[-1])
-    return TensorType(windows.dtype, shape), TensorType(dtypes.int32, shape)
+    shape = window_dims(inputs[0].shape, attrs)
+    return TensorType(inputs[0].dtype, shape), TensorType(dtypes.int32, shape)
 
 
 def _largest_grad(dy: Any, numbers: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
@@ -170,14 +177,14 @@ _CASES: list[tuple[tuple[int, ...], dict[str, Any], tuple[int, ...]]] = [
 ]
 register(
     OpDef(
-        "patches", _infer, _kernel, grad=_grad, kinds="biufc", complex_rule=True,
+        "patches", _infer, windows, grad=_grad, kinds="biufc", complex_rule=True,
         doc="Extracts windows over the spatial dimensions.",
         samples=tuple(Sample((shape,), {**attrs, "fill": 0}) for shape, attrs, _ in _CASES),
     )
 )  # fmt: skip
 register(
     OpDef(
-        "patches_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), _fold, grad=_grad_fold,
+        "patches_grad", lambda inputs, attrs: (TensorType(inputs[0].dtype, attrs["shape"]),), fold, grad=_grad_fold,
         kinds="iufc", complex_rule=True, doc="Zeros of a shape, with windows added: the adjoint of patches.",
         attrs=("shape", "sizes", "strides", "rates", "padding"), can_fail=False,
         samples=(
