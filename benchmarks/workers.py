@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import math
 import os
@@ -28,6 +29,9 @@ import numpy as np
 
 import autograph as ag
 from runtime.collectives.cost_model import BACKGROUND, ETHERNET, SHORT, Network, messages, sent
+from runtime.ops import collective
+from runtime.ops.dispatch import apply
+from runtime.ops.table import OpDef
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scaling.md"
 SIZES = [4, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26]  # bytes
@@ -35,22 +39,21 @@ SIZES = [4, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26]  # by
 LARGE = 1 << 20
 # Steps that take a millisecond or two, so that other programs leave some of them alone.
 WIDTH, ROWS = 256, 512
-# Of the steps that show how communication overlaps with computing; bandwidths in Gbit/s.
-OVERLAP_LAYERS, OVERLAP_ROWS, OVERLAP_PACK = 17, 64, 1 << 19
-OVERLAP_NETWORKS = [40.0, 20.0, 10.0, 5.0]
+# Of steps that show how communication overlaps with computing: layers, the seconds that one takes forward (backward it
+# takes twice as long), and the bytes of its gradient, which travels alone. Bandwidths in Gbit/s.
+LAYERS, LAYER_SECONDS, OVERLAP_PACK = 16, 1e-3, 1 << 19
+OVERLAP_NETWORKS = [40.0, 10.0, 5.0, 2.5, 1.25]
 PREDICTED = [8, 16, 64, 256, 1024, 4096]
 
 
 # --- in each process ---
 
 
-def least_seconds(runs: dict[str, Any], group: Any, repeats: int, pause: float = 0.0) -> dict[str, float]:
-    """The least time that rank 0 waits for each result, after all have come together. The runs take turns. pause: for
-    how many seconds processes sleep before each: whoever has slept is rarely interrupted by other programs."""
+def least_seconds(runs: dict[str, Any], group: Any, repeats: int) -> dict[str, float]:
+    """The least time that rank 0 waits for each result, after all have come together. The runs take turns."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(repeats + 1):
         for name, run in runs.items():
-            time.sleep(pause)
             group.barrier()
             began = time.perf_counter()
             run()
@@ -58,11 +61,11 @@ def least_seconds(runs: dict[str, Any], group: Any, repeats: int, pause: float =
     return {name: min(each[1:]) for name, each in times.items()}
 
 
-def make_step(strategy: Any, rows: int, layers: int = 2, jit_compile: bool | None = None) -> tuple[Any, Any, int]:
-    """A training step of a network with so many hidden layers on so many rows, the same without communication, and the
+def make_step(strategy: Any, rows: int) -> tuple[Any, Any, int]:
+    """A training step of a network with two hidden layers on so many rows, the same without communication, and the
     bytes of its gradients."""
     rng = np.random.default_rng(0)
-    shapes = [(64, WIDTH), *[(WIDTH, WIDTH)] * (layers - 1), (WIDTH, 1)]
+    shapes = [(64, WIDTH), (WIDTH, WIDTH), (WIDTH, 1)]
     with strategy.scope():
         weights = [ag.Variable((rng.normal(size=s) / math.sqrt(s[0])).astype(np.float32)) for s in shapes]
     x = ag.constant(rng.normal(size=(rows, 64)).astype(np.float32))
@@ -82,16 +85,15 @@ def make_step(strategy: Any, rows: int, layers: int = 2, jit_compile: bool | Non
             strategy.extended.update(weight, lambda v, g: v.assign_sub(1e-3 * g), args=(gradient,))
         return loss
 
-    together = ag.function(lambda: strategy.run(replica, args=(True,)), jit_compile=jit_compile)
-    alone = ag.function(lambda: strategy.run(replica, args=(False,)), jit_compile=jit_compile)
+    together = ag.function(lambda: strategy.run(replica, args=(True,)), jit_compile=None)
+    alone = ag.function(lambda: strategy.run(replica, args=(False,)), jit_compile=None)
     return together, alone, 4 * sum(a * b for a, b in shapes)
 
 
 @contextlib.contextmanager
 def slowed(group: Any, bandwidth: float) -> Iterator[None]:
     """A block in which bytes take as long as on a network with that bandwidth: workers sleep meanwhile."""
-    moves, network = (group._join, group._exchange), group.network
-    group.network = Network(network.message, bandwidth)
+    moves = group._join, group._exchange
 
     def slow(move: Any) -> Any:
         def run(array: np.ndarray, *arguments: Any) -> Any:
@@ -106,24 +108,50 @@ def slowed(group: Any, bandwidth: float) -> Iterator[None]:
         yield
     finally:
         del group._join, group._exchange
-        group.network = network
 
 
-def measure_overlap(strategy: Any, group: Any, repeats: int) -> dict[str, dict[str, float]]:
+def make_slow_step(group: Any) -> tuple[Any, Any, list[np.ndarray]]:
+    """A step of a model whose layers sleep, the same without communication, and its gradients.
+
+    So what it takes doesn't depend on what else the machine does, only on what waits for what.
+    """
+    forward, backward = [
+        OpDef(name, lambda inputs, attrs: tuple(inputs), functools.partial(_asleep, seconds))
+        for name, seconds in (("forward", LAYER_SECONDS), ("backward", 2 * LAYER_SECONDS))
+    ]
+    x = ag.ones([OVERLAP_PACK // 4])
+
+    def step(with_others: bool) -> list[Any]:
+        hidden = x
+        for _ in range(LAYERS):
+            hidden = apply(forward, [hidden])
+        gradients = []
+        for _ in range(LAYERS):
+            hidden = apply(backward, [hidden])
+            gradients.append(hidden)
+        return collective.all_reduce(group, gradients, True, OVERLAP_PACK) if with_others else gradients
+
+    together = ag.function(lambda: step(True), jit_compile=True)
+    return together, ag.function(lambda: step(False), jit_compile=True), [x.numpy()] * LAYERS
+
+
+def _asleep(seconds: float, array: np.ndarray) -> np.ndarray:
+    time.sleep(seconds)
+    return array
+
+
+def measure_overlap(group: Any, repeats: int) -> dict[str, dict[str, float]]:
     """Seconds of a step on slow networks, by their bandwidth in Gbit/s: in one piece, and overlapping."""
-    strategy._pack = OVERLAP_PACK
     steps: dict[str, Any] = {}
-    with slowed(group, OVERLAP_NETWORKS[0] * 1e9 / 8):  # so that overlapping pays
-        for name, on in (("one piece", False), ("overlap", True)):
-            ag.config.optimizer.set_experimental_options({"communication_overlap": on})
-            steps[name], steps["compute"], size = make_step(strategy, OVERLAP_ROWS, OVERLAP_LAYERS, jit_compile=True)
-            steps[name](), steps["compute"]()
-    gradients = [np.ones(OVERLAP_PACK // 4, np.float32)] * (size // OVERLAP_PACK)
+    for name, on in (("one piece", False), ("overlap", True)):
+        ag.config.optimizer.set_experimental_options({"communication_overlap": on})
+        steps[name], steps["compute"], gradients = make_slow_step(group)
+        steps[name](), steps["compute"]()
+    steps["all_reduce"] = lambda: group.all_reduce(gradients, True, OVERLAP_PACK)
     found = {}
     for bandwidth in OVERLAP_NETWORKS:
         with slowed(group, bandwidth * 1e9 / 8):
-            runs = {**steps, "all_reduce": lambda: group.all_reduce(gradients, True, OVERLAP_PACK)}
-            found[str(bandwidth)] = least_seconds(runs, group, repeats, pause=0.01)
+            found[str(bandwidth)] = least_seconds(steps, group, repeats)
     return found
 
 
@@ -153,7 +181,7 @@ def measure(quick: bool) -> dict[str, Any]:
         found["sent_a_step"] = group.sent - before
         found |= least_seconds({name: together, f"{name} alone": alone}, group, 5 * repeats)
     if group.size == 2:
-        found["overlap"] = measure_overlap(strategy, group, repeats)
+        found["overlap"] = measure_overlap(group, repeats)
     return found
 
 
@@ -281,12 +309,11 @@ def page(found: list[dict[str, Any]]) -> str:
         processes with small models it costs more than it gives."""
     )
     about_overlap = paragraph(
-        f"""A network with {OVERLAP_LAYERS} hidden layers of {WIDTH} on {OVERLAP_ROWS} rows in each of two processes,
-        with gradients in packs of {OVERLAP_PACK:,} bytes, on networks that are made slow: bytes take as long as at the
-        given bandwidth, in which the processes sleep. In one piece a step takes as long as computing and the
-        all-reduce, one after the other. Overlapping, the gradients of later layers travel while those of earlier ones
-        are computed; what is left over is the all-reduce of the pack that is made last or, where the network is slower
-        than the computing, what is computed before the first pack."""
+        f"""What waits for what, shown by a step in which neither the machine's processors nor its memory matter: each
+        of {LAYERS} layers sleeps for {ms(LAYER_SECONDS)} ms forward and {ms(2 * LAYER_SECONDS)} ms backward, and the
+        {OVERLAP_PACK:,} bytes of its gradient sleep for as long as they would take on a network. In one piece, a step
+        takes the sum of both, or more. Overlapping, it takes as long as computing and the exchange of the last gradient
+        or, where the network is slower, as what is computed before the first gradient and the exchange of all."""
     )
     overlaps = [
         [bandwidth, *[ms(each[name]) for name in ("compute", "all_reduce")], ms(each["compute"] + each["all_reduce"]),

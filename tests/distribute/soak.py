@@ -1,11 +1,11 @@
 """Makes workers fail at random moments, and says whether anything is lost beyond the steps since the last checkpoint.
 
-    python -m tests.distribute.soak [--faults N] [--kinds kill,raise,stall] [--seed S]
+    python -m tests.distribute.soak [--faults N] [--kinds kill,raise,stall] [--seed S] [--background]
 
 Trains a model with `mpiexec`, over and over: at a random moment a worker gets SIGKILL (kill), a signal on which it
 raises (raise), or SIGSTOP (stall). The others must end, with an error that names it, within `SECONDS`; the next run
 begins at the last checkpoint that was saved, with another number of workers. At the end the weights are those of a run
-that nobody disturbed. Exit code 1 otherwise.
+that nobody disturbed. Exit code 1 otherwise. With --background, workers reduce in the background.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def workers_of(key: str) -> dict[int, int]:
     return found
 
 
-def disturbed(folder: str, workers: int, kind: str, rng: random.Random, key: str) -> dict[str, Any]:
+def disturbed(folder: str, workers: int, kind: str, rng: random.Random, key: str, further: list[str]) -> dict[str, Any]:
     """A run in which a worker fails: what the run has said. victim: None where it had ended before."""
     command = [str(mpiexec()), "-n", str(workers), sys.executable, str(PROGRAMS / "train.py"), folder]
-    command += [str(10**6), str(EVERY), str(PAUSE), str(LIMIT)]
+    command += [str(10**6), str(EVERY), str(PAUSE), str(LIMIT), *further]
     environment = {**os.environ, **settings(), "PYTHONPATH": str(ROOT), "AUTOGRAPH_SOAK": key}
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -115,6 +115,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--kinds", default="kill", help="kill, raise, stall, with commas between them")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--background", action="store_true", help="workers reduce in the background")
     given = parser.parse_args()
     kinds = given.kinds.split(",")
     rng = random.Random(given.seed)
@@ -129,7 +130,7 @@ def main() -> int:
             kind = rng.choice(kinds)
             # Of one that dies the launcher says so, of others only workers that wait for it.
             workers = rng.randint(1 if kind == "kill" else 2, 3)
-            seen = disturbed(folder, workers, kind, rng, f"{os.getpid()}-{runs}")
+            seen = disturbed(folder, workers, kind, rng, f"{os.getpid()}-{runs}", ["background"] * given.background)
             if seen["begins"] and not all(saved <= step <= saved + EVERY for step in seen["begins"]):
                 lost += 1
                 print(f"run {runs} began at {seen['begins']}, after {saved} was saved")

@@ -1,7 +1,10 @@
 """Fits a model by steps on any number of workers, from the last checkpoint on; says where it begins and how it ends.
 
-train.py FOLDER STEPS EVERY [PAUSE [LIMIT]]     a checkpoint EVERY so many steps; PAUSE: seconds for each step; LIMIT:
-                                                for how many seconds a worker waits for the others
+train.py FOLDER STEPS EVERY [PAUSE [LIMIT [background]]]
+    EVERY       after so many steps there is a checkpoint
+    PAUSE       seconds for each step
+    LIMIT       for how many seconds a worker waits for the others
+    background  workers reduce in the background
 
 SIGUSR1 makes a worker raise an exception, wherever it is.
 """
@@ -13,10 +16,13 @@ import time
 import numpy as np
 
 import autograph as ag
+from runtime.collectives import group
 
 FOLDER, STEPS, EVERY = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 PAUSE = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
 LIMIT = float(sys.argv[5]) if len(sys.argv) > 5 else 30.0
+if sys.argv[6:]:
+    group.BACKGROUND = -1.0  # whatever it costs
 
 
 def fail(number, frame):
