@@ -1,5 +1,7 @@
 """All-reduces that run beside other work: in the background, by starts and waits, where graphs allow it."""
 
+import os
+import signal
 import threading
 
 import numpy as np
@@ -111,6 +113,29 @@ def test_nothing_follows_an_operation_that_failed_in_the_background(monkeypatch)
     for worker in workers:
         monkeypatch.setattr(worker, "_reduced", fails)
     assert together(workers, work) == [3, 3]
+
+
+def test_ctrl_c_ends_the_wait_but_not_the_operation():
+    first, second = groups(2)
+    interrupted = threading.Event()
+
+    def other(group):
+        assert interrupted.wait(30)
+        return group.all_reduce(values(1)), group.all_reduce(values(1, size=8))
+
+    found = []
+    thread = threading.Thread(target=lambda: found.extend(other(second)), daemon=True)
+    thread.start()
+    pending = first.start_all_reduce(values(0))
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        pending.results()
+    interrupted.set()
+    # What follows is still in order.
+    same(first.all_reduce(values(0, size=8)), [values(0, size=8)[0] + values(1, size=8)[0]])
+    same(pending.results(), [values(0)[0] + values(1)[0]])
+    thread.join(30)
+    same(found[0], pending.results())
 
 
 def test_one_worker_runs_at_once():
