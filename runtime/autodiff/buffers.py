@@ -112,7 +112,9 @@ def _handed_on(node: Node, functions: dict[str, Graph]) -> Iterator[tuple[Value,
     elif node.op is stack.PUSH:
         yield node.inputs[0], node.outputs[0]
         yield node.inputs[1], node.outputs[0]
-    elif node.op is stack.POP:
+    elif node.op in (stack.POP, stack.SPLIT):
         yield from zip(node.outputs, [node.inputs[0]] * 2)
+    elif node.op is stack.JOIN:
+        yield from zip(node.inputs, [node.outputs[0]] * 2)
     elif node.op.keeps_rows:
         yield node.inputs[0], node.outputs[0]

@@ -67,7 +67,7 @@ class Replay:
     """
 
     def __init__(self, loop: Node, plan: Plan) -> None:
-        if plan.threaded:
+        if plan.handles_stacks:
             raise CantRunAgain("a loop in its body keeps residuals of its own that can't be computed again")
         self.loop, self.body, self.plan = loop, loop.regions[1], plan
         count = loop.attrs["carries"]

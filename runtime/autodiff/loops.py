@@ -27,7 +27,16 @@ from runtime import dtypes
 from runtime.autodiff.budget import Budget, budget_of
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.checkpoints import CantRunAgain, Replay, shadow, walk_back_from_checkpoints
-from runtime.autodiff.residuals import Plan, can_repeat, forget_known_shapes, plan_residuals, restored, stored_type
+from runtime.autodiff.residuals import (
+    Plan,
+    can_repeat,
+    empty_stack_below,
+    forget_known_shapes,
+    plan_residuals,
+    popped_from,
+    restored,
+    stored_type,
+)
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, taken_sum, walk_back
 from runtime.autodiff.zeros import exact_zeros_for, zeros_for
 from runtime.context import ctx
@@ -63,14 +72,16 @@ def adjoint_of_while(
     carries, captures, plan = adjoint.carries, adjoint.captures, adjoint.plan
     forward = ForwardLoop(node)
     stacks = [forward.saved(v) for v in plan.saved]
-    threads = [forward.threaded(v) for v in plan.threaded]
+    stacks += [forward.joined(v) for v in plan.joined]
+    stacks += [forward.saved(forward.size(v)) for v in (*plan.joined, *plan.shrunk)]
+    stacks += [forward.threaded(v) for v in plan.threaded]
     count = forward.trip_count()
-    start = [outer.tensor(count), *map(outer.tensor, stacks), *map(outer.tensor, threads)]
+    start = [outer.tensor(count), *map(outer.tensor, stacks)]
     start += [outer.tensor(node.outputs[i]) for i in plan.shifted]
     start += _cotangents_at_the_end(adjoint, node, inputs, outer, arrived, sums)
     finished = adjoint.emit(start, [outer.tensor(inputs[i]) for i in plan.counters])
     if isinstance(ctx.builder, AdjointBuilder):
-        ctx.builder.rests.update(zip([*stacks, *threads], [t.value for t in finished[1:]]))
+        ctx.builder.rests.update(zip(stacks, [t.value for t in finished[1:]]))
 
     found: list[Any] = [None] * len(inputs)
     results = finished[-(len(carries) + len(captures)) :]
@@ -114,7 +125,7 @@ def _adjoint_in_budget(
     node = call.node
     walked = shadow(node)
     adjoint, arrived = _adjoint_of_trips(walked, call.builder, arrived, tracked, budget)
-    if adjoint is None or not (adjoint.plan.saved or adjoint.plan.threaded):
+    if adjoint is None or not (adjoint.plan.saved or adjoint.plan.handles_stacks):
         return None
     try:
         replay = Replay(walked, adjoint.plan)
@@ -203,7 +214,8 @@ class _Adjoint:
         plan, builder, graph = self.plan, ctx.builder, self.builder.graph
         state_of = iter(state)
         take = lambda values: [next(state_of) for _ in values]  # noqa: E731
-        stacks, threads = take(plan.saved), take(plan.threaded)
+        stacks, joined = take(plan.saved), take(plan.joined)
+        counts, threads = take([*plan.joined, *plan.shrunk]), take(plan.threaded)
         shifted = take(plan.shifted)
         arrived, totals = take(self.carries), take(self.captures)
 
@@ -213,6 +225,18 @@ class _Adjoint:
             rest, popped = apply(stack.POP, [pile])
             rests.append(rest)
             forward[value] = builder.use(restored(popped, value.type))
+        popped_counts = [apply(stack.POP, [pile]) for pile in counts]
+        sizes = [size for _, size in popped_counts]
+        for value, pile, size in zip(plan.joined, joined, sizes):
+            rest, segment = apply(stack.SPLIT, [pile, size])
+            rests.append(rest)
+            forward[value] = builder.use(segment)
+        for value, size in zip(plan.shrunk, sizes[len(joined) :]):
+            carry = popped_from(value)
+            assert carry is not None
+            first = builder.tensor(builder.use(self.node.inputs[self.body.inputs.index(carry)]))
+            forward[value] = builder.use(apply(stack.SPLIT, [first, size])[0])
+        rests += [rest for rest, _ in popped_counts]
         for last, pile in zip(plan.threaded, threads):
             forward[last] = builder.use(pile)
         for index, following in zip(plan.shifted, shifted):
@@ -280,13 +304,41 @@ class ForwardLoop:
         """Turns the stack whose final state in a trip is `last` into one stack over all trips."""
         key = ("threaded", last)
         if key not in self.added:
-            empty = _origin(last)
+            if ("joined", last) in self.added:
+                return self.added["joined", last]
+            empty = empty_stack_below(last)
+            assert empty is not None
             attrs = dict(empty.attrs)
             own = self._add_carry(key, self._before(stack.EMPTY, attrs, empty.outputs[0].type, self._room_for(empty)))
             for node in self.body.nodes:
                 node.inputs = [own if v is empty.outputs[0] else v for v in node.inputs]
             self.body.nodes = [n for n in self.body.nodes if n is not empty]
             self.body.outputs.append(last)
+        return self.added[key]
+
+    def joined(self, value: Value) -> Value:
+        """The stack, after the loop, of all elements that the stack `value` had in all trips."""
+        key = ("joined", value)
+        if key not in self.added:
+            if ("threaded", value) in self.added:
+                own = self.body.inputs[self.body.outputs.index(value)]
+                self.added[key] = self.added["threaded", value]
+                self.added["size", value] = self.body.add_node(stack.SIZE, [own], {}, [COUNT_TYPE]).outputs[0]
+            else:
+                assert isinstance(value.type, StackType)
+                element = value.type.element
+                attrs = {"dtype": element.dtype, "shape": element.shape}
+                own = self._add_carry(key, self._before(stack.EMPTY, attrs, value.type))
+                made = self.body.add_node(stack.JOIN, [own, value], {}, [value.type, COUNT_TYPE])
+                self.body.outputs.append(made.outputs[0])
+                self.added["size", value] = made.outputs[1]
+        return self.added[key]
+
+    def size(self, value: Value) -> Value:
+        """In a trip, the number of elements that lie below those of a joined stack, or that a stack still has."""
+        key = ("size", value)
+        if key not in self.added:
+            self.added[key] = self.body.add_node(stack.SIZE, [value], {}, [COUNT_TYPE]).outputs[0]
         return self.added[key]
 
     def _room(self) -> list[Value]:
@@ -399,18 +451,6 @@ def _counts_by_one(body: Graph, index: int, is_up: bool) -> bool:
         return False
     step = update.inputs[1].node
     return step is not None and step.op is CONSTANT and bool(np.all(step.attrs["value"].array == 1))
-
-
-def _origin(last: Value) -> Node:
-    """The `stack_empty` node that a stack in a loop body grew from."""
-    value = last
-    while True:
-        node = value.node
-        if node is None:
-            raise AssertionError(f"{last!r} doesn't start from an empty stack in its graph")
-        if node.op is stack.EMPTY:
-            return node
-        value = node.inputs[node.outputs.index(value)]
 
 
 def _counted(body: Graph, index: int, first: Any, trips: Any, forward: Substitution) -> Any:

@@ -4,6 +4,8 @@
     counters       an integer carry `i ± step`: computed from its first value and the number of trips before
     shifted        the next value of a carry that is saved anyway: it is the following trip's saved value
     threaded       the stack of a loop inside the body: becomes one stack over all trips
+    joined         a stack of the body that several places read: copied to one stack over all trips, with its size
+    shrunk         what is left of a stack that trips pop from: its size is saved; the elements are those of the first
     repeated       cheap arithmetic on the above and on saved values: computed again
     saved          everything else: pushed once a trip
 
@@ -21,6 +23,7 @@ from runtime.autodiff.calls import is_differentiable
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.updates import Origins
+from runtime.ops import stack
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OPS
 from runtime.ops.zeros import zeros_of
@@ -35,10 +38,17 @@ _MOST_LEAVES = 32
 class Plan:
     saved: list[Value] = field(default_factory=list)
     threaded: list[Value] = field(default_factory=list)
+    joined: list[Value] = field(default_factory=list)
+    shrunk: list[Value] = field(default_factory=list)
     repeated: list[Node] = field(default_factory=list)  # in program order
     counters: list[int] = field(default_factory=list)  # carry indices
     shifted: list[int] = field(default_factory=list)  # carry indices
     invariant: set[Value] = field(default_factory=set)
+
+    @property
+    def handles_stacks(self) -> bool:
+        """Whether residuals of other loops are among those of this one."""
+        return bool(self.threaded or self.joined or self.shrunk)
 
 
 def forget_known_shapes(adjoint: Builder, body: Graph) -> None:
@@ -76,7 +86,7 @@ def plan_residuals(loop: Node, adjoint: Builder) -> Plan:
     """Returns the plan for the values that `adjoint` captures from the loop's body."""
     body = loop.regions[1]
     needed = [v for v in adjoint.captured if v.graph is body]
-    return _Planner(loop, body, adjoint.parent).plan(needed)
+    return _Planner(loop, body, adjoint).plan(needed)
 
 
 def stored_type(type_: Type) -> TensorType:
@@ -129,9 +139,11 @@ def is_overwritten(value: Value, builder: Builder | None) -> bool:
 class _Planner:
     """Decides once for each value, in program order, so that the operands of a value are decided before it."""
 
-    def __init__(self, loop: Node, body: Graph, around: Builder | None) -> None:
-        count = loop.attrs["carries"]
+    def __init__(self, loop: Node, body: Graph, adjoint: Builder) -> None:
+        count, around = loop.attrs["carries"], adjoint.parent
+        self.loop = loop
         self.body = body
+        self.adjoint = adjoint
         self.overwritten = {
             own for own, outer in zip(body.inputs, loop.inputs) if is_array(own) and is_overwritten(outer, around)
         }
@@ -174,6 +186,8 @@ class _Planner:
             self.done.add(value)
             if value in self.constant_inputs:
                 self.out.invariant.add(value)
+            elif isinstance(value.type, StackType):
+                self._stacks_of_its_kind(value).append(value)
             elif value in self.carry:
                 index = self.carry[value]
                 step = self.step_of(index)
@@ -183,14 +197,32 @@ class _Planner:
                     self.out.counters.append(index)
                     if step.node is None:
                         waiting.append((step, False))
-            elif isinstance(value.type, StackType):
-                self.out.threaded.append(value)
             elif repeat and value.node is not None and can_repeat(value.node):
                 waiting += [(operand, True) for operand in reversed(value.node.inputs)]
                 self.repeated.add(value.node)
                 self.done.update(value.node.outputs)
             else:
                 self.out.saved.append(value)
+
+    def _stacks_of_its_kind(self, value: Value) -> list[Value]:
+        if popped_from(value) in self.carry:
+            return self.out.shrunk
+        return self.out.threaded if self._can_be_threaded(value) else self.out.joined
+
+    def _can_be_threaded(self, value: Value) -> bool:
+        """Whether a stack grows from an empty one for a single loop of the adjoint, which pops all that a trip pushed.
+
+        Then the loop leaves the stack as it was before the trip. Other readers would meet elements of earlier trips.
+        """
+        own, rests = self.adjoint.captured[value], getattr(self.adjoint, "rests", {})
+        if value not in rests or _count_uses(self.adjoint.graph, own) != 1:
+            return False
+        if ("threaded", value) in self.loop.added:
+            return True
+        empty = empty_stack_below(value)
+        if empty is None or _count_uses(self.body, value) != 0:
+            return False
+        return _count_uses(self.body, empty.outputs[0]) == 1
 
     def step_of(self, index: int) -> Value | None:
         """What an integer counter adds or subtracts in each trip, if its step is constant; otherwise None."""
@@ -257,6 +289,35 @@ class _Planner:
             else:
                 found.add(operand)
         return frozenset(found) if len(found) <= _MOST_LEAVES else None
+
+
+def popped_from(value: Value) -> Value | None:
+    """The input of its graph that a stack is the rest of, after pops; None for other stacks."""
+    while value.node is not None:
+        node, index = value.node, value.node.outputs.index(value)
+        if node.op in (stack.POP, stack.SPLIT) and index == 0:
+            value = node.inputs[0]
+        elif node.op.name == "while" and popped_from(node.regions[1].outputs[index]) is node.regions[1].inputs[index]:
+            value = node.inputs[index]
+        else:
+            return None
+    return value
+
+
+def empty_stack_below(value: Value) -> Node | None:
+    """The `stack_empty` node of its graph that a stack grows from, or None."""
+    while value.node is not None:
+        node = value.node
+        if node.op is stack.EMPTY:
+            return node
+        if node.op is not stack.PUSH and node.op.name != "while":
+            return None
+        value = node.inputs[node.outputs.index(value)]
+    return None
+
+
+def _count_uses(graph: Graph, value: Value) -> int:
+    return sum(node.inputs.count(value) for node in graph.nodes) + graph.outputs.count(value)
 
 
 def is_array(value: Value) -> bool:

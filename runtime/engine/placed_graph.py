@@ -171,5 +171,5 @@ def on_host(value: Any) -> Any:
     if value.__class__ is Stack and value.store.data.__class__ is DeviceArray:
         store = value.store
         copied = Store(np.array(store.data), np.array(store.dims), store.used, store.dims_used)
-        return Stack(copied, int(value.top), int(value.dims_top), value.rank)
+        return Stack(copied, int(value.top), int(value.dims_top), value.rank, int(value.size))
     return value

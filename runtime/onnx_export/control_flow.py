@@ -15,6 +15,7 @@ from typing import Any
 import onnx
 
 from runtime import dtypes
+from runtime.dtypes import DType
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import describe_span
@@ -232,22 +233,63 @@ def _stack_pop(e: Emitter, node: Node) -> Sequence[Ref]:
 
 @lowering("stack_zeros", "stack_add")
 def _stack_map(e: Emitter, node: Node) -> Ref:
-    """Of sequences a loop over the elements."""
     stacks = e.inputs(node)
     dtype = stacks[0].dtype
     if not stacks[0].is_sequence:
         return e.zeros(e.shape(stacks[0]), dtype) if len(stacks) == 1 else e.compute("Add", *stacks)
-    length = e.emit_many("SequenceLength", stacks[:1], [(dtypes.int64, False)])[0]
-    start = _sequence(e, "SequenceEmpty", [], dtype, dtype=element_type(dtype))
+
+    def element(place: Ref) -> Ref:
+        parts = [e.emit("SequenceAt", stack, place) for stack in stacks]
+        return e.zeros(e.shape(parts[0]), dtype) if len(parts) == 1 else e.compute("Add", *parts)
+
+    return _extended(e, None, _stack_length(e, stacks[0]), element, dtype)
+
+
+def _stack_length(e: Emitter, stack: Ref) -> Ref:
+    if not stack.is_sequence:
+        return e.scalar(e.dim(stack, 0))
+    return e.emit_many("SequenceLength", [stack], [(dtypes.int64, False)])[0]
+
+
+def _extended(e: Emitter, start: Ref | None, count: Ref, element: Callable[[Ref], Ref], dtype: DType) -> Ref:
+    """The sequence `start` (None: an empty one) with the elements 0 to `count` behind its own: a loop."""
+    if start is None:
+        start = _sequence(e, "SequenceEmpty", [], dtype, dtype=element_type(dtype))
     place, goes = Ref(e.unique("trip"), dtypes.int64), Ref(e.unique("goes"), dtypes.bool_)
     so_far = Ref(e.unique("carry"), dtype, True)
     with e.scope() as nodes:
-        parts = [e.emit("SequenceAt", stack, place) for stack in stacks]
-        value = e.zeros(e.shape(parts[0]), dtype) if len(parts) == 1 else e.compute("Add", *parts)
-        longer = _sequence(e, "SequenceInsert", [so_far, value], dtype)
+        longer = _sequence(e, "SequenceInsert", [so_far, element(place)], dtype)
         results = own_outputs(e, nodes, [goes, longer])
     graph = _loop_body(e, nodes, (place, goes, so_far), results)
-    return e.emit_many("Loop", [length, None, start], [(dtype, True)], body=graph)[0]
+    return e.emit_many("Loop", [count, None, start], [(dtype, True)], body=graph)[0]
+
+
+@lowering("stack_size")
+def _stack_size(e: Emitter, node: Node) -> Ref:
+    return _stack_length(e, e.inputs(node)[0])
+
+
+@lowering("stack_join")
+def _stack_join(e: Emitter, node: Node) -> Sequence[Ref]:
+    stack, segment = e.inputs(node)
+    size = _stack_length(e, stack)
+    if not stack.is_sequence:
+        return e.emit("Concat", stack, segment, axis=0), size
+    element = lambda place: e.emit("SequenceAt", segment, place)  # noqa: E731
+    return _extended(e, stack, _stack_length(e, segment), element, stack.dtype), size
+
+
+@lowering("stack_split")
+def _stack_split(e: Emitter, node: Node) -> Sequence[Ref]:
+    stack, size = e.inputs(node)
+    length = _stack_length(e, stack)
+    if not stack.is_sequence:
+        middle, end = e.vector(size), e.vector(length)
+        return e.first_rows(stack, middle), e.slice(stack, middle, end, e.ints(0))
+    first = lambda place: e.emit("SequenceAt", stack, place)  # noqa: E731
+    second = lambda place: e.emit("SequenceAt", stack, e.emit("Add", place, size))  # noqa: E731
+    rest = _extended(e, None, size, first, stack.dtype)
+    return rest, _extended(e, None, e.emit("Sub", length, size), second, stack.dtype)
 
 
 @lowering("stack_room")

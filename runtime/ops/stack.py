@@ -10,6 +10,9 @@ be known of a loop's trip count or shapes.
     stack_pop(stack)         -> stack, value   adjoint: push on the cotangent stack
     stack_add(stack, stack)  -> stack          cotangents of one stack that two places pop from
     stack_zeros(stack)       -> stack          the cotangent of a stack that nothing has popped from
+    stack_size(stack)        -> count          how many elements there are
+    stack_join(stack, segment) -> stack, count all elements of `segment` on top of the stack; the stack's size before
+    stack_split(stack, count)  -> rest, segment    the first `count` elements, and the others; each other's adjoint
     stack_room(share, size)  -> count          how many elements fit into so many bytes
 """
 
@@ -20,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import errors
+from runtime import dtypes, errors
 from runtime.ops.dispatch import apply
 from runtime.ops.table import OpDef, register
 from runtime.ops.zeros import zeros_of
@@ -28,6 +31,7 @@ from runtime.tensor import EagerTensor
 from runtime.types import StackType, TensorType
 
 _FIRST_CAPACITY = 16
+_COUNT = TensorType(dtypes.int64, ())
 
 
 class Store:
@@ -43,25 +47,27 @@ class Store:
 
 
 class Stack:
-    """A handle on the first `top` scalars (and `dims_top` dimensions) of a store; rank: None if elements differ."""
+    """A handle on the first `top` scalars (and `dims_top` dimensions) of a store, which are `size` elements; rank: None
+    if elements differ."""
 
-    __slots__ = ("store", "top", "dims_top", "rank")
+    __slots__ = ("store", "top", "dims_top", "rank", "size")
 
-    def __init__(self, store: Store, top: int, dims_top: int, rank: int | None) -> None:
+    def __init__(self, store: Store, top: int, dims_top: int, rank: int | None, size: int) -> None:
         self.store = store
         self.top = top
         self.dims_top = dims_top
         self.rank = rank
+        self.size = size
 
     @staticmethod
     def empty(dtype: np.dtype, shape: Sequence[int | None] | None, count: int = 0) -> Stack:
         """A stack with room for `count` elements, where their shape is known."""
         if shape is None:
-            return Stack(Store(np.empty(0, dtype), np.empty(0, np.int64), 0, 0), 0, 0, None)
+            return Stack(Store(np.empty(0, dtype), np.empty(0, np.int64), 0, 0), 0, 0, None, 0)
         rank = len(shape)
         room = 0 if None in shape else max(count, 0)
         size = room * int(np.prod([d or 0 for d in shape], dtype=np.int64))
-        return Stack(Store(np.empty(size, dtype), np.empty(room * rank, np.int64), 0, 0), 0, 0, rank)
+        return Stack(Store(np.empty(size, dtype), np.empty(room * rank, np.int64), 0, 0), 0, 0, rank, 0)
 
     def push(self, value: Any) -> Stack:
         store, top = self.store, self.top
@@ -70,19 +76,52 @@ class Stack:
                 store.data = _reserve(store.data, top, top + 1)
             store.data[top] = value
             store.used = top + 1
-            return Stack(store, top + 1, 0, 0)
+            return Stack(store, top + 1, 0, 0, top + 1)
         value = np.asarray(value)
+        dims = value.shape if self.rank is not None else (*value.shape, value.ndim)
+        return self._extended(value.reshape(-1), dims, 1)
+
+    def _extended(self, data: np.ndarray, dims: Sequence[int] | np.ndarray, count: int) -> Stack:
+        """`count` more elements on top, flattened, with their dimensions."""
+        store = self.store
         if store.used != self.top or store.dims_used != self.dims_top:
             store = Store(store.data[: self.top].copy(), store.dims[: self.dims_top].copy(), self.top, self.dims_top)
-        dims = value.shape if self.rank is not None else (*value.shape, value.ndim)
-        top, dims_top = self.top + value.size, self.dims_top + len(dims)
+        top, dims_top = self.top + data.size, self.dims_top + len(dims)
         store.data = _reserve(store.data, self.top, top)
-        store.data[self.top : top] = value.reshape(-1)
-        if dims:
+        store.data[self.top : top] = data
+        if len(dims):
             store.dims = _reserve(store.dims, self.dims_top, dims_top)
             store.dims[self.dims_top : dims_top] = dims
         store.used, store.dims_used = top, dims_top
-        return Stack(store, top, dims_top, self.rank)
+        return Stack(store, top, dims_top, self.rank, self.size + count)
+
+    def join(self, segment: Stack) -> tuple[Stack, int]:
+        """A stack with the elements of `segment` on top of this one's, and this one's size."""
+        other = segment.store
+        return self._extended(other.data[: segment.top], other.dims[: segment.dims_top], segment.size), self.size
+
+    def split(self, size: int) -> tuple[Stack, Stack]:
+        """The first `size` elements, and the others as a stack of their own. Raises IndexError if there are fewer."""
+        if not 0 <= size <= self.size:
+            raise IndexError("split of a stack beyond its end")
+        top, dims_top, store = self.top, self.dims_top, self.store
+        for _ in range(self.size - size if self.rank != 0 else 0):
+            shape = self._shape(dims_top)
+            dims_top -= len(shape) + (self.rank is None)
+            top -= int(np.prod(shape, dtype=np.int64))
+        if self.rank == 0:
+            top = size
+        data, dims = store.data[top : self.top].copy(), store.dims[dims_top : self.dims_top].copy()
+        segment = Stack(Store(data, dims, data.size, dims.size), data.size, dims.size, self.rank, self.size - size)
+        return Stack(store, top, dims_top, self.rank, size), segment
+
+    def _shape(self, dims_top: int) -> tuple[int, ...]:
+        """The shape of the element whose dimensions end at `dims_top`."""
+        dims = self.store.dims
+        if self.rank is None:
+            dims_top -= 1
+        rank = int(dims[dims_top]) if self.rank is None else self.rank
+        return tuple(dims[dims_top - rank : dims_top].tolist())
 
     def pop(self) -> tuple[Stack, Any]:
         """The rest and the last value. Raises IndexError on an empty stack."""
@@ -90,15 +129,12 @@ class Stack:
             raise IndexError("pop from an empty stack")
         store = self.store
         if self.rank == 0:
-            return Stack(store, self.top - 1, 0, 0), store.data[self.top - 1]
-        dims_top = self.dims_top
-        if self.rank is None:
-            dims_top -= 1
-        rank = int(store.dims[dims_top]) if self.rank is None else self.rank
-        shape = tuple(store.dims[dims_top - rank : dims_top].tolist())
+            return Stack(store, self.top - 1, 0, 0, self.top - 1), store.data[self.top - 1]
+        shape = self._shape(self.dims_top)
+        dims_top = self.dims_top - len(shape) - (self.rank is None)
         top = self.top - int(np.prod(shape, dtype=np.int64))
         value = store.data[top : self.top].reshape(shape).copy()
-        return Stack(store, top, dims_top - rank, self.rank), value
+        return Stack(store, top, dims_top, self.rank, self.size - 1), value
 
     def zeros_like(self) -> Stack:
         """A stack of zeros with the same elements."""
@@ -108,9 +144,11 @@ class Stack:
         """A stack whose elements are the sums of both (None: zeros of this one's layout)."""
         data = np.zeros(self.top, self.store.data.dtype)
         if other is not None:
+            if other.top != self.top:
+                raise IndexError("sum of stacks of different sizes")
             np.add(self.store.data[: self.top], other.store.data[: other.top], out=data)
         store = Store(data, self.store.dims[: self.dims_top].copy(), self.top, self.dims_top)
-        return Stack(store, self.top, self.dims_top, self.rank)
+        return Stack(store, self.top, self.dims_top, self.rank, self.size)
 
     @property
     def nbytes(self) -> int:
@@ -158,6 +196,15 @@ def _grad_pop(call: Any, rest: Any, value: Any) -> Sequence[Any]:
     return (apply(PUSH, [rest, value]),)
 
 
+def _grad_join(call: Any, joined: Any, size: Any) -> Sequence[Any]:
+    return (None, None) if joined is None else apply(SPLIT, [joined, call.outputs[1]])
+
+
+def _grad_split(call: Any, *parts: Any) -> Sequence[Any]:
+    parts = tuple(apply(ZEROS, [own]) if part is None else part for own, part in zip(call.outputs, parts))
+    return apply(JOIN, parts)[0], None
+
+
 def _room_kernel(share: Any, size: Any, message: str) -> Any:
     if size > share and message:
         raise errors.InvalidArgumentError(message)
@@ -178,6 +225,7 @@ ADD = register(
         grad=lambda call, cotangent: (cotangent, cotangent),
         doc="Sums two stacks element by element.",
         keeps_rows=True,
+        by_parts=True,
     )
 )
 ZEROS = register(
@@ -188,6 +236,8 @@ ZEROS = register(
         grad=lambda call, cotangent: (None,),
         doc="A stack of zeros, of the same size and with elements of the same shapes.",
         keeps_rows=True,
+        can_fail=False,
+        by_parts=True,
     )
 )
 EMPTY = register(
@@ -218,6 +268,40 @@ POP = register(
         grad=_grad_pop,
         multiple=True,
         doc="Pops a value: gives the rest of the stack and the value.",
+        is_quiet=True,
+        by_parts=True,
+    )
+)
+SIZE = register(
+    OpDef(
+        "stack_size",
+        lambda inputs, attrs: (_COUNT,),
+        lambda stack: np.int64(stack.size),
+        doc="The number of elements.",
+        can_fail=False,
+        by_parts=True,
+    )
+)
+JOIN = register(
+    OpDef(
+        "stack_join",
+        lambda inputs, attrs: (inputs[0], _COUNT),
+        lambda stack, segment: stack.join(segment),
+        grad=_grad_join,
+        multiple=True,
+        doc="Pushes all elements of another stack, the lowest first: gives the stack and its size before.",
+        can_fail=False,
+        by_parts=True,
+    )
+)
+SPLIT = register(
+    OpDef(
+        "stack_split",
+        lambda inputs, attrs: (inputs[0], inputs[0]),
+        lambda stack, size: stack.split(int(size)),
+        grad=_grad_split,
+        multiple=True,
+        doc="Takes a stack apart: gives its first elements, and the others as another stack.",
         is_quiet=True,
         by_parts=True,
     )

@@ -50,9 +50,6 @@ NOT_NATIVE = {
     "where_true", "boolean_mask", "fill",
     # taken apart before execution: runtime/graph/passes/rewrites/custom_gradients.py
     "custom_gradient",
-    # the sum of whole stacks, where two parts of a backward graph write residuals of the same loop
-    "stack_add",
-    "stack_zeros",
 }  # fmt: skip
 
 DTYPES = [dtypes.float32, dtypes.int32, dtypes.bool_, dtypes.uint8, dtypes.float64]

@@ -113,6 +113,30 @@ def test_second_order_gradients_of_a_while_loop(tmp_path):
     agree(f, tmp_path, [ag.TensorSpec([], ag.float64)], (1.5,), (200.0,))
 
 
+@pytest.mark.parametrize("longer", [False, True])
+def test_gradients_of_loops_that_take_gradients(tmp_path, longer):
+    """Their stacks are joined and split; those of `longer` are sequences."""
+
+    def inner(x):
+        y = ag.reshape(x, [1]) if longer else x
+        for _ in ag.range(3):
+            y = ag.concat([y, [ag.sin(ag.reduce_sum(y)) * x]], 0) if longer else ag.sin(y) * x
+        return ag.reduce_sum(y * y)
+
+    def f(x):
+        with ag.GradientTape() as outer:
+            outer.watch(x)
+            y = x
+            for _ in ag.range(3):
+                with ag.GradientTape() as tape:
+                    tape.watch(y)
+                    z = inner(y)
+                y -= 0.1 * tape.gradient(z, y)
+        return y, outer.gradient(y, x)
+
+    agree(f, tmp_path, [ag.TensorSpec([], ag.float64)], (0.7,))
+
+
 def test_assigned_variables_are_inputs_with_defaults_and_outputs(tmp_path):
     weight = ag.Variable([1.0, 2.0], name="weight")
     bias = ag.Variable(0.5, name="bias")

@@ -229,9 +229,10 @@ def _result(
     # The buffers may belong to an argument, so a later push must copy: the store says that it is shared.
     if slot.rank:
         parts = [f"{name}_data", f"{name}_top", f"{name}_dims", f"{name}_dims_top"]
-        return parts, f"Stack(Store({parts[0]}, {parts[2]}, -1, -1), {parts[1]}, {parts[3]}, {slot.rank})"
+        size = f"{parts[3]} // {slot.rank}"
+        return parts, f"Stack(Store({parts[0]}, {parts[2]}, -1, -1), {parts[1]}, {parts[3]}, {slot.rank}, {size})"
     space["no_dims"] = np.empty(0, np.int64)
-    return [f"{name}_data", f"{name}_top"], f"Stack(Store({name}_data, no_dims, -1, -1), {name}_top, 0, 0)"
+    return [f"{name}_data", f"{name}_top"], f"Stack(Store({name}_data, no_dims, -1, -1), {name}_top, 0, 0, {name}_top)"
 
 
 def _contiguous(array: Any, dtype: np.dtype) -> np.ndarray:

@@ -199,6 +199,19 @@ def copied(buffer: Any, used: int) -> Any:
 
 
 @njit(nogil=True)
+def scalar_count(dims: Any, rank: int, first: int, end: int) -> int:
+    """How many scalars the elements of a stack have whose dimensions are at `first` to `end`."""
+    total = 0
+    while first < end:
+        count = 1
+        for axis in range(rank):
+            count *= dims[first + axis]
+        total += count
+        first += rank
+    return total
+
+
+@njit(nogil=True)
 def grown(buffer: Any, used: int, needed: int) -> Any:
     """A buffer with room for `needed` elements that holds the first `used` ones of `buffer`."""
     # Large blocks are kept for the next call (`native_runtime/allocator.py`), if a call has only a few sizes of them.

@@ -141,6 +141,82 @@ def _pop(low: Lowering, node: Node) -> None:
     low.define(value, Array(taken, tuple(atoms)))
 
 
+@emitter("stack_size")
+def _size(low: Lowering, node: Node) -> None:
+    stack: Any = low.ref(node.inputs[0])
+    size = ir.Var(stack.dims_top) // stack.rank if stack.rank else ir.Var(stack.top)
+    low.define(node.outputs[0], Scalar(low.assign(size, "size"), int64))
+
+
+@emitter("stack_join")
+def _join(low: Lowering, node: Node) -> None:
+    stack, segment = (_handle(low, v) for v in node.inputs)
+    if stack.shared:
+        stack = own_stack(low, stack)
+    joined: dict[str, Any] = {}
+    for buffer, used, dtype in _buffers(stack):
+        old, count = ir.Var(getattr(stack, used)), ir.Var(getattr(segment, used))
+        top = low.assign(old + count, used)
+        memory = low.assign(ir.Var(getattr(stack, buffer)), getattr(stack, buffer))
+        _reserve(low, memory, old, top)
+        part = Array(Buffer(getattr(segment, buffer), dtype), (count,))
+        low.copy_into(Array(Buffer(memory.name, dtype), (count,), None, old), part)
+        joined |= {buffer: memory.name, used: top.name}
+    low.define(node.outputs[0], replace(stack, **joined))
+    size = ir.Var(stack.dims_top) // stack.rank if stack.rank else ir.Var(stack.top)
+    low.define(node.outputs[1], Scalar(low.assign(size, "size"), int64))
+
+
+@emitter("stack_split")
+def _split(low: Lowering, node: Node) -> None:
+    stack, size = _handle(low, node.inputs[0]), low.scalar_name(node.inputs[1])
+    rest, segment = node.outputs
+    assert isinstance(rest.type, StackType)
+    counted = ir.Var(stack.dims_top if stack.rank else stack.top)
+    first = low.assign(size * stack.rank if stack.rank else ir.as_expr(size), counted.name)
+    outside = ir.either(first.compare("<", 0), first.compare(">", counted))
+    low.fail_when(outside, "IndexError", "split of a stack beyond its end", node)
+    lowest = {"top": first}
+    if stack.rank:
+        above = ir.call("lib.scalar_count", ir.Var(stack.dims), stack.rank, first, counted)
+        lowest = {"top": low.assign(ir.Var(stack.top) - above, stack.top), "dims_top": first}
+    left: dict[str, Any] = {used: top.name for used, top in lowest.items()}
+    low.define(rest, replace(stack, **left))
+    parts: dict[str, Any] = {}
+    for buffer, used, dtype in _buffers(stack):
+        count = low.assign(ir.Var(getattr(stack, used)) - lowest[used], "count")
+        memory = _allocated(low, count, dtype, getattr(stack, buffer))
+        part = Array(Buffer(getattr(stack, buffer), dtype), (count,), None, lowest[used])
+        low.copy_into(Array(Buffer(memory, dtype), (count,)), part)
+        parts |= {buffer: memory, used: count.name}
+    low.define(segment, replace(stack, **parts, shared=False))
+
+
+@emitter("stack_zeros")
+def _zeros(low: Lowering, node: Node) -> None:
+    stack = own_stack(low, _handle(low, node.inputs[0]))
+    zero = Scalar(scalars.literal(0, stack.dtype), stack.dtype)
+    low.copy_into(Array(Buffer(stack.data, stack.dtype), (ir.Var(stack.top),)), zero)
+    low.define(node.outputs[0], stack)
+
+
+@emitter("stack_add")
+def _add(low: Lowering, node: Node) -> None:
+    stack, other = (_handle(low, v) for v in node.inputs)
+    top, others = ir.Var(stack.top), ir.Var(other.top)
+    low.fail_when(top.compare("!=", others), "IndexError", "sum of stacks of different sizes", node)
+    if stack.shared:
+        stack = own_stack(low, stack)
+    part = Array(Buffer(other.data, stack.dtype), (others,))
+    low.copy_into(Array(Buffer(stack.data, stack.dtype), (others,)), part, add=True)
+    low.define(node.outputs[0], stack)
+
+
+def _buffers(stack: StackRef) -> list[tuple[str, str, DType]]:
+    """The fields of a stack's buffers, of their tops, and the buffers' dtypes."""
+    return [("data", "top", stack.dtype), *([("dims", "dims_top", int64)] if stack.rank else [])]
+
+
 @emitter("stack_room")
 def _room(low: Lowering, node: Node) -> None:
     share, size = (low.scalar_name(v) for v in node.inputs)
