@@ -128,7 +128,7 @@ def make_slow_step(group: Any) -> tuple[Any, Any, list[np.ndarray]]:
         gradients = []
         for _ in range(LAYERS):
             hidden = apply(backward, [hidden])
-            gradients.append(hidden)
+            gradients.insert(0, hidden)
         return collective.all_reduce(group, gradients, True, OVERLAP_PACK) if with_others else gradients
 
     together = ag.function(lambda: step(True), jit_compile=True)

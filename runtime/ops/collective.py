@@ -31,7 +31,7 @@ from runtime.ops.dispatch import apply
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.table import OpDef, register
 from runtime.profiling import timed
-from runtime.tensor import SymbolicTensor, Tensor
+from runtime.tensor import Tensor
 from runtime.types import TensorType
 
 _HANDLE = TensorType(string, ())
@@ -211,19 +211,10 @@ def all_reduce(
     group: Any, tensors: Sequence[Tensor], mean: bool = False, pack: int | None = None, place: str = ""
 ) -> list[Tensor]:
     """Sums or means of the workers' tensors. Raises TypeError for booleans and strings."""
-    # Tensors that are made together travel together, rather than wait for one that is made last.
-    order = sorted(range(len(tensors)), key=lambda i: _age(tensors[i]))
+    # The last ones first: backward passes make gradients in that order. When each was in fact made doesn't count: that
+    # may differ between workers whose batches have other sizes.
     attrs = {"group": group, "mean": mean, "pack": pack, "place": place}
-    results = apply(ALL_REDUCE, [tensors[i] for i in order], attrs)
-    found: list[Any] = [None] * len(tensors)
-    for i, result in zip(order, results):
-        found[i] = result
-    return found
-
-
-def _age(tensor: Tensor) -> int:
-    """Less of a tensor of a graph that is made earlier; for the others the same."""
-    return tensor.value.id if isinstance(tensor, SymbolicTensor) else -1
+    return list(apply(ALL_REDUCE, tensors[::-1], attrs))[::-1]
 
 
 def all_gather(group: Any, tensors: Sequence[Tensor], axis: int, place: str = "") -> list[Tensor]:

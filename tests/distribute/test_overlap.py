@@ -240,7 +240,7 @@ def test_starts_pass_no_other_collective(always_pays):
         early = call("tanh", w)
         (total,) = reduce(group, [call("exp", x)])
         late = call("sin", total)
-        found = collective.all_reduce(group, [early, late], pack=160, place="gradients")
+        found = collective.all_reduce(group, [late, early], pack=160, place="gradients")
         return [found[0] * w, found[1] * w]
 
     rest = ["sin", "start", "wait", "multiply", "wait", "multiply"]
@@ -260,7 +260,7 @@ def test_effects_keep_their_places(always_pays):
         gradient = call("tanh", w)
         ag.debugging.assert_equal(x, x)
         other = call("exp", x)
-        first, second = collective.all_reduce(group, [gradient, other], pack=160)
+        second, first = collective.all_reduce(group, [other, gradient], pack=160)
         free = call("sin", w)
         (loss,) = collective.broadcast(group, [x])
         return [w - second, w - first, free, loss]
