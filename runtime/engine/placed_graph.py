@@ -25,6 +25,7 @@ from runtime.graph.ir import Graph
 from runtime.graph.spans import describe_span
 from runtime.ops.stack import Stack, Store
 from runtime.recursion import room_for
+from runtime.types import TensorType
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
@@ -43,7 +44,7 @@ class PlacedGraph:
     """A graph compiled for a GPU. It is called with the values of the graph's inputs (arrays on the GPU or the CPU,
     numbers, stacks, None for tokens) and returns the values of its outputs, on the GPU.
 
-        kernels    the kernels that it runs
+    kernels    the kernels that it runs
     on_cpu     what runs on the CPU: (names of ops, why)
     traffic    copies over the bus that its calls have made
     """
@@ -86,13 +87,27 @@ class PlacedGraph:
             found = why_interpreted(node)
             if found is not None:
                 raise NotNative(found[0])
-        return self._on_gpu(lower(self.graph, for_device=True))
+        return self._compiled(self.graph)
 
     def _native(self, part: Graph) -> Call:
         try:
-            return self._on_gpu(lower(part, for_device=True))
+            return self._compiled(part)
         except NotNative as reason:
             return self._on_cpu(part, str(reason), _interpreting(part))
+
+    def _compiled(self, part: Graph) -> Call:
+        """A part as a kernel. Raises NotNative."""
+        source = lower(part, for_device=True)
+        return self._of_numbers(part, source) if _has_numbers_only(part) else self._on_gpu(source)
+
+    def _of_numbers(self, part: Graph, source: KernelSource) -> Call:
+        """A part that computes with numbers only, on the processor: one thread of a GPU is slower, and its numbers are
+        kept on the host anyway."""
+        names = sorted({node.op.name for node in part.nodes if node.op.name != "constant"})
+        if names:
+            self.on_cpu.append((names, "it computes with numbers only"))
+        call = call_stub.load(source)
+        return lambda values: [self._here(found) for found in call([on_host(value) for value in values])]
 
     def _on_gpu(self, source: KernelSource) -> Call:
         """A kernel's stub. Raises NotNative where it has no form for GPUs."""
@@ -154,6 +169,11 @@ class PlacedGraph:
         found += [f"  '{kernel.name}': {line}" for kernel in self.kernels for line in kernel.lines()]
         found += [f"  on the CPU: {', '.join(names)}{f', since {why}' if why else ''}" for names, why in self.on_cpu]
         return [*found, f"  over the bus: {self.traffic}"]
+
+
+def _has_numbers_only(graph: Graph) -> bool:
+    values = [*graph.inputs, *(value for node in graph.walk() for value in node.outputs)]
+    return all(isinstance(value.type, TensorType) and value.type.shape == () for value in values)
 
 
 def _interpreting(part: Graph) -> Call:

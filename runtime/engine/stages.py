@@ -50,6 +50,7 @@ STAGES = {
     "device-kernel": "#",
     "ptx": "//",
 }
+_OF_GPUS = ("device-kernel", "ptx")
 GRADIENTS = ("forward", "backward")
 # Of more equal lines than this, only some are shown where they begin and end.
 _LONGEST, _AROUND = 40, 4
@@ -70,7 +71,7 @@ def text_of(stage: str, gradient: str | None, function: GraphFunction, again: Ca
     function = chosen(function, gradient)
     if stage == "graph":
         return as_text(function.graph)
-    kernels = list(native_parts(function.executable.graph))
+    kernels = list(native_parts(function.executable.graph, for_device=stage in _OF_GPUS))
     if not any(part.source for part in kernels):
         raise UnimplementedError(_why_none(function.name, kernels))
     return _kernels(stage, kernels)
@@ -184,11 +185,12 @@ class Part:
     is_loop: bool = False  # a loop in the interpreted part before it, which becomes native if it runs long
 
 
-def native_parts(graph: Graph) -> Iterator[Part]:
-    """The parts of a graph in execution order. Each interpreted part is followed by the native loops in it."""
+def native_parts(graph: Graph, for_device: bool = False) -> Iterator[Part]:
+    """The parts of a graph in execution order. Each interpreted part is followed by the native loops in it.
+    for_device: see `lower`."""
     for native, part in parts(graph):
         if native:
-            yield _lowered(part)
+            yield _lowered(part, for_device)
             continue
         if not any(node.op.name != "constant" for node in part.nodes):
             continue
@@ -197,13 +199,13 @@ def native_parts(graph: Graph) -> Iterator[Part]:
         yield Part(None, stays=stays)
         for node in part.nodes:
             for loop in _native_loops(node):
-                yield _lowered(rewrite("complex parts", loop) or loop, is_loop=True)
+                yield _lowered(rewrite("complex parts", loop) or loop, for_device, is_loop=True)
 
 
-def _lowered(graph: Graph, is_loop: bool = False) -> Part:
+def _lowered(graph: Graph, for_device: bool, is_loop: bool = False) -> Part:
     try:
         with recorded() as steps:
-            source = lower(graph)
+            source = lower(graph, for_device=for_device)
     except NotNative as error:  # the lowering of an op doesn't support these operands
         nodes = [node for node in graph.nodes if node.op.name != "constant"]
         spans = sorted(dict.fromkeys(node.span for node in nodes if node.span))
@@ -248,7 +250,7 @@ def _text(stage: str, part: Part) -> str:
     if stage == "kernel-passes":
         changes = list(_changes(part.steps)) or ["# no pass changes it"]
         return "\n\n".join([*changes, f"# the kernel\n{part.source.text.rstrip()}"])
-    if stage in ("device-kernel", "ptx"):
+    if stage in _OF_GPUS:
         return _device_text(stage, part.source)
     return driver.text_of(part.source, stage).rstrip()
 

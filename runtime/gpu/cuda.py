@@ -3,8 +3,10 @@ is asked for."""
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +17,7 @@ import numpy as np
 
 from runtime import errors
 from runtime.gpu import cuda_driver
-from runtime.gpu.interface import BLOCK, C_TYPES, HostMemory, Limits, Module, OutOfMemory, Shape
+from runtime.gpu.interface import BLOCK, HostMemory, Limits, Module, OutOfMemory, Shape
 
 # Attributes of devices, of functions, of pools, options of the assembler; flags of memory and of streams.
 _MAJOR, _MINOR, _MULTIPROCESSORS, _COOPERATIVE, _HAS_POOLS = 75, 76, 16, 95, 115
@@ -30,6 +32,13 @@ _NEWEST = 90  # the newest that PTX is made for: newer GPUs take it too
 _LOG_BYTES = 1 << 13
 _BUSY = 2000  # how often a launch is asked for in turn before its thread sleeps in between
 _NAP = 5e-5  # seconds
+_GRAIN = 512  # bytes: sizes of memory are multiples of it
+_MOST_KEPT = 1 << 28  # bytes that were freed and are kept for the next array of the same size
+# Arguments of a launch as they lie in memory, each in 8 bytes (see `interface.C_TYPES`).
+_PACKED = {
+    "ptr": "Q", "i8": "b7x", "i16": "h6x", "i32": "i4x", "i64": "q", "ui8": "B7x", "ui16": "H6x", "ui32": "I4x",
+    "ui64": "Q", "float": "f4x", "double": "d",
+}  # fmt: skip
 
 
 def device_count() -> int:
@@ -49,10 +58,20 @@ def why_none() -> str:
 
 
 class _Kernel:
-    """A loaded kernel."""
+    """A loaded kernel. pointers: to where the arguments of a launch are written (`set`)."""
 
-    def __init__(self, gpu: Cuda, name: str, module: c_void_p, function: c_void_p, limits: Limits) -> None:
+    def __init__(
+        self, gpu: Cuda, name: str, module: c_void_p, function: c_void_p, limits: Limits, kinds: Sequence[str]
+    ) -> None:
         self.gpu, self.name, self.module, self.function, self.limits = gpu, name, module, function, limits
+        self._values = ctypes.create_string_buffer(8 * len(kinds))
+        first = ctypes.addressof(self._values)
+        self.pointers = (c_void_p * len(kinds))(*(first + 8 * number for number in range(len(kinds))))
+        self._pack = struct.Struct("=" + "".join(_PACKED[kind] for kind in kinds)).pack_into
+
+    def set(self, arguments: Sequence[int | float]) -> None:
+        """Sets the arguments of the next launch, under the GPU's lock."""
+        self._pack(self._values, 0, *arguments)
 
     def __del__(self) -> None:
         self.gpu._release("cuModuleUnload", self.module)
@@ -86,7 +105,8 @@ class _Current(threading.local):
 
 class Cuda:
     """A GPU (`interface.Backend`). Memory comes from the driver's pool, which keeps what was freed; nothing is taken
-    before it is needed. All work is in the default stream."""
+    before it is needed. Of what was freed last, some is kept here: a call of the driver costs more than a small kernel.
+    All work is in the default stream, so that memory can be given to the next launch at once."""
 
     record = None
     dlpack_type = 2
@@ -127,7 +147,10 @@ class Cuda:
             self.driver("cuDeviceGetDefaultMemPool", byref(pool), self._device)
             self.driver("cuMemPoolSetAttribute", pool, _RELEASE_THRESHOLD, byref(keep))
         self._urgent: tuple[c_void_p, HostMemory] | None = None  # what ends a launch: a stream, and a 1
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # arrays may be freed while memory is taken
+        self._sizes: dict[int, int] = {}  # of what is allocated, by its address
+        self._kept: dict[int, list[int]] = collections.defaultdict(list)  # what was freed, by its size
+        self._kept_bytes = 0
 
     def _attribute(self, which: int) -> int:
         value = c_int()
@@ -159,6 +182,29 @@ class Cuda:
         return free.value, total.value
 
     def allocate(self, size: int) -> int:
+        size = -(-size // _GRAIN) * _GRAIN
+        with self._lock:
+            kept = self._kept.get(size)
+            if kept:
+                self._kept_bytes -= size
+                return kept.pop()
+            try:
+                address = self._allocated(size)
+            except OutOfMemory:
+                self._give_back()
+                address = self._allocated(size)
+            self._sizes[address] = size
+        return address
+
+    def _give_back(self) -> None:
+        """Gives the driver what is kept."""
+        kept, self._kept, self._kept_bytes = self._kept, collections.defaultdict(list), 0
+        for addresses in kept.values():
+            for address in addresses:
+                del self._sizes[address]
+                self._freed(address)
+
+    def _allocated(self, size: int) -> int:
         address = c_uint64()
         with self.entered:
             if self._has_pool:
@@ -174,6 +220,16 @@ class Cuda:
         return address.value
 
     def free(self, address: int) -> None:
+        with self._lock:
+            size = self._sizes[address]
+            if self._kept_bytes + size <= _MOST_KEPT:
+                self._kept[size].append(address)
+                self._kept_bytes += size
+                return
+            del self._sizes[address]
+        self._freed(address)
+
+    def _freed(self, address: int) -> None:
         if self._has_pool:
             self._release("cuMemFreeAsync", address, None)
         else:
@@ -228,7 +284,7 @@ class Cuda:
             self.driver("cuFuncGetAttribute", byref(most), _MOST_THREADS, function)
         count = min(max(blocks.value, 1) * self.multiprocessors, module.most_blocks)
         limits = Limits(count, count if self._cooperative else 1, most.value)
-        return _Kernel(self, module.name, loaded, function, limits)
+        return _Kernel(self, module.name, loaded, function, limits, module.kinds)
 
     def _assembled(self, ptx: str, symbol: str) -> bytes:
         """The machine code of PTX."""
@@ -254,20 +310,17 @@ class Cuda:
         finally:
             self.driver.status("cuLinkDestroy", state)
 
-    def launch(
-        self, kernel: _Kernel, arguments: Sequence[tuple[str, int | float]], shape: Shape, stop: int, meet: bool
-    ) -> None:
+    def launch(self, kernel: _Kernel, arguments: Sequence[int | float], shape: Shape, stop: int, meet: bool) -> None:
         self.launches += 1
-        values = [C_TYPES[kind](value) for kind, value in arguments]
-        pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        kernel.set(arguments)
         sizes = (shape.blocks, 1, 1, shape.block_size, 1, 1, 0)
         with self.entered:
             urgent = self._urgent or self._ready_to_stop()
             try:
                 if meet and shape.blocks > 1:  # they have to run at the same time
-                    self.driver("cuLaunchCooperativeKernel", kernel.function, *sizes, None, pointers)
+                    self.driver("cuLaunchCooperativeKernel", kernel.function, *sizes, None, kernel.pointers)
                 else:
-                    self.driver("cuLaunchKernel", kernel.function, *sizes, None, pointers, None)
+                    self.driver("cuLaunchKernel", kernel.function, *sizes, None, kernel.pointers, None)
                 self._wait(kernel, shape)
             except errors.InternalError:
                 raise

@@ -82,11 +82,9 @@ class Emulator:
     def limits(self, kernel: Any) -> Limits:
         return Limits(self.shape.blocks, self.shape.blocks, self.shape.block_size, self.shape)
 
-    def launch(
-        self, kernel: Any, arguments: Sequence[tuple[str, int | float]], shape: Shape, stop: int, meet: bool
-    ) -> None:
+    def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, stop: int, meet: bool) -> None:
         self.launches += 1
-        given = [value for _, value in arguments]
+        given = arguments
         set_record = _set_record()
         records = []
         for number in range(shape.threads):

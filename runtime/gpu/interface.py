@@ -135,12 +135,10 @@ class Backend(Protocol):
     def copy(self, target: int, source: int, size: int) -> None:
         """Copies within the GPU's memory."""
 
-    def launch(
-        self, kernel: Any, arguments: Sequence[tuple[str, int | float]], shape: Shape, stop: int, meet: bool
-    ) -> None:
-        """Runs a kernel, and waits for its end. arguments: the kind of each (see `C_TYPES`) and its value. stop: the
-        address of a 64-bit number that becomes 1 if an exception is raised meanwhile (Ctrl-C), so that the kernel
-        ends. meet: whether its blocks wait for each other."""
+    def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, stop: int, meet: bool) -> None:
+        """Runs a kernel, and waits for its end. arguments: values of the module's kinds. stop: the address of a 64-bit
+        number that becomes 1 if an exception is raised meanwhile (Ctrl-C), so that the kernel ends. meet: whether its
+        blocks wait for each other."""
 
     def synchronize(self) -> None:
         """Waits for all that was launched."""

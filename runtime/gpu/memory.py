@@ -22,7 +22,7 @@ from runtime.gpu.interface import Backend, HostMemory, OutOfMemory
 from runtime.profiling import span
 
 _HOLDERS_SHOWN = 5
-_HOST_MEMORY = 1 << 16
+_HOST_MEMORY = 1 << 16  # bytes
 
 
 def in_words(size: float) -> str:
@@ -90,6 +90,9 @@ class Place:
         self._buffers: weakref.WeakSet[Buffer] = weakref.WeakSet()
         self._scratch: dict[str, Buffer] = {}
         self._host: HostMemory | None = None
+        self._pieces: dict[tuple[int, ...], list[HostMemory]] = {}  # of it, by their sizes
+        # Whether the memory that launches share is as a launch expects it, under `lock`.
+        self.clean = False
 
     @property
     def current(self) -> int:
@@ -127,13 +130,25 @@ class Place:
             self._scratch.pop(kind, None)
             del found
             found = self._scratch[kind] = self.allocate(size, f"scratch memory of kernels ({kind})")
+            self.clean = False
         return found
 
-    def host_memory(self, size: int) -> HostMemory:
-        """Memory of the host's for the length of a launch, under `lock`."""
+    def host_memory(self, *sizes: int) -> list[HostMemory]:
+        """Pieces of the host's memory for the length of a launch, under `lock`. sizes: in bytes, multiples of 8. Their
+        contents are 64-bit integers."""
+        size = sum(sizes)
         if self._host is None or self._host.content.size < size:
             self._host = self.backend.host_memory(max(size, _HOST_MEMORY))
-        return self._host
+            self._pieces.clear()
+        found = self._pieces.get(sizes)
+        if found is None:
+            found, at = [], 0
+            for size in sizes:
+                content = self._host.content[at : at + size].view(np.int64)
+                found.append(HostMemory(self._host.address + at, content))
+                at += size
+            self._pieces[sizes] = found
+        return found
 
     def out_of_memory(self, size: int, note: str) -> errors.ResourceExhaustedError:
         """The error for so many bytes that can't be had."""

@@ -30,24 +30,31 @@ NO_FAILURE = (1 << 63) - 1
 # Bytes from the environment's start.
 TOP, END, LACKING, ALLOCATED, BARRIER, KEY, STOP, _STOPPED = range(0, 64, 8)
 _FREE = 64  # lists of free blocks of the heap
-_BLOCK_BARRIERS = _FREE + 8 * 256  # of the emulator
+_HEAP_HEAD = _FREE + 8 * 256
 MOST_BLOCKS = 1024
-DETAILS = _BLOCK_BARRIERS + 8 * MOST_BLOCKS
+DETAILS = _HEAP_HEAD
 MOST_DETAILS = 16  # numbers that come with a status
 HANDED_OVER = DETAILS + 8 * (1 + MOST_DETAILS)
 MOST_HANDED_OVER = 64  # numbers that the first thread hands over at a time
+# Of each block a number, twice: those of one exchange are still read when those of the next one are written.
 _OF_BLOCKS = HANDED_OVER + 8 * MOST_HANDED_OVER
-_OF_THREADS = _OF_BLOCKS + 8 * MOST_BLOCKS
+# Of the emulator: of each block and of each thread so many numbers.
+_EMULATED = _OF_BLOCKS + 16 * MOST_BLOCKS
+_BLOCK_BARRIER, _TURN, _BLOCK_TOTAL, _BLOCK_NUMBERS = range(0, 32, 8)
+_WARP_BARRIER, _OF_LANE, _OF_WARP, _THREAD_NUMBERS = range(0, 32, 8)
+_EMULATED_WARP = 2  # threads
 
 
-def head_size(emulated: bool, makes_arrays: bool) -> int:
+def head_size(emulated: bool, makes_arrays: bool, blocks: int = 0, threads: int = 0) -> int:
     """Bytes of the environment that its host writes before a launch."""
-    return DETAILS if emulated else _BLOCK_BARRIERS if makes_arrays else _FREE
+    if emulated:
+        return environment_size(blocks, threads)
+    return _HEAP_HEAD if makes_arrays else _FREE
 
 
-def environment_size(threads: int) -> int:
-    """Bytes of the environment of a launch."""
-    return _OF_THREADS + 8 * threads
+def environment_size(blocks: int = 0, threads: int = 0) -> int:
+    """Bytes of the environment of a launch. blocks, threads: of an emulated one."""
+    return _EMULATED + blocks * _BLOCK_NUMBERS + threads * _THREAD_NUMBERS
 
 
 # --- what statements call --------------------------------------------------------------------------------------------
@@ -87,6 +94,66 @@ def _index(w: Writer, item: Value) -> str:
 def _last_type(types: Sequence[Any]) -> Type:
     last: Type = types[-1]
     return last
+
+
+def _bits(w: Writer, item: Value) -> tuple[str, int]:
+    """A number's bits in a register of 32 or 64 bits."""
+    size = item.type.bits
+    if item.type.is_float:
+        return w.op(f"bitcast {item.type.ir} {item.text} to i{size}"), size
+    if size in (32, 64) and item.type != BOOL:
+        return item.text, size
+    return w.op(f"zext {item.type.ir} {item.text} to i32"), 32
+
+
+def _of_bits(w: Writer, bits: str, type_: Scalar) -> Value:
+    if type_.is_float:
+        return Value(type_, w.op(f"bitcast i{type_.bits} {bits} to {type_.ir}"))
+    if type_.bits in (32, 64) and type_ != BOOL:
+        return Value(type_, bits)
+    return Value(type_, w.op(f"trunc i32 {bits} to {type_.ir}"))
+
+
+def _of_lane(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
+    """What another lane of the warp gives: the whole warp calls it."""
+    item, lane = operands
+    bits, size = _bits(w, item)
+    lane = arithmetic.cast(w, lane, INT64).text
+    return _of_bits(w, w.op(f"call i{size} @gpu_of_lane_{size}(i{size} {bits}, i64 {lane})"), item.type)
+
+
+def _place_of_block(w: Writer, turn: Any, block: Any) -> str:
+    half = w.op(f"mul i64 {_index(w, turn)}, {MOST_BLOCKS}")
+    return _place(w, _OF_BLOCKS, w.op(f"add i64 {half}, {_index(w, block)}"))
+
+
+def _put_of_block(w: Writer, operands: Sequence[Any]) -> None:
+    turn, block, item = operands
+    _store(w, _place_of_block(w, turn, block), item)
+
+
+def _got_of_block(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    return _load(w, _place_of_block(w, operands[0], operands[1]), type_)
+
+
+def _put_in_block(symbol: str) -> CallRule:
+    """Writes the last operand to a number of the block's own; `symbol` says where for the operands before."""
+
+    def write(w: Writer, operands: Sequence[Any]) -> None:
+        *at, item = operands
+        _store(w, w.op(f"call ptr @{symbol}({', '.join(f'i64 {_index(w, each)}' for each in at)})"), item)
+
+    return _effect(write)
+
+
+def _got_in_block(symbol: str) -> CallRule:
+    """Reads such a number, of the type of the last operand."""
+
+    def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+        given = ", ".join(f"i64 {_index(w, each)}" for each in operands[:-1])
+        return _load(w, w.op(f"call ptr @{symbol}({given})"), type_)
+
+    return CallRule(_last_type, write)
 
 
 def _write_at(offset: int) -> CallRule:
@@ -153,10 +220,16 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "blocks"): _number("gpu_blocks"),
     ("gpu", "barrier"): _barrier("gpu_barrier"),
     ("gpu", "block_barrier"): _barrier("gpu_block_barrier"),
-    ("gpu", "put"): _write_at(_OF_THREADS),
-    ("gpu", "got"): _read_at(_OF_THREADS),
-    ("gpu", "put_of_block"): _write_at(_OF_BLOCKS),
-    ("gpu", "got_of_block"): _read_at(_OF_BLOCKS),
+    ("gpu", "warp_size"): _number("gpu_warp_size"),
+    ("gpu", "of_lane"): CallRule(lambda types: types[0], _of_lane),
+    ("gpu", "put_of_warp"): _put_in_block("gpu_place_of_warp"),
+    ("gpu", "got_of_warp"): _got_in_block("gpu_place_of_warp"),
+    ("gpu", "put_of_block"): _effect(_put_of_block),
+    ("gpu", "got_of_block"): CallRule(_last_type, _got_of_block),
+    ("gpu", "put_of_block_total"): _put_in_block("gpu_place_of_block_total"),
+    ("gpu", "got_of_block_total"): _got_in_block("gpu_place_of_block_total"),
+    ("gpu", "turn"): _number("gpu_turn"),
+    ("gpu", "end_turn"): _effect(lambda w, operands: w.line("call void @gpu_end_turn()")),
     ("gpu", "hand_over"): _write_at(HANDED_OVER),
     ("gpu", "handed_over"): _read_at(HANDED_OVER),
     ("gpu", "interrupted"): CallRule(lambda types: BOOL, _interrupted),
@@ -309,7 +382,11 @@ define internal i64 @gpu_{name}() alwaysinline {{
 )  # fmt: skip
 _PTX = f"""
 declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) convergent
+declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) convergent
 @environment = internal addrspace(3) global ptr undef
+@turn = internal addrspace(3) global i64 undef
+@block_total = internal addrspace(3) global i64 undef
+@of_warps = internal addrspace(3) global [32 x i64] undef
 
 define internal ptr @gpu_environment() alwaysinline {{
   %found = load ptr, ptr addrspace(3) @environment
@@ -334,7 +411,47 @@ define internal void @gpu_block_barrier() alwaysinline convergent {{
   call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
   ret void
 }}
-; Of several blocks, which run at the same time, each one's first thread counts itself in and waits for the others.
+define internal i64 @gpu_warp_size() alwaysinline {{
+  ret i64 32
+}}
+define internal i32 @gpu_of_lane_32(i32 %value, i64 %lane) alwaysinline convergent {{
+  %narrow = trunc i64 %lane to i32
+  %r = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1, i32 %value, i32 %narrow, i32 31)
+  ret i32 %r
+}}
+define internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) alwaysinline convergent {{
+  %low = trunc i64 %value to i32
+  %shifted = lshr i64 %value, 32
+  %high = trunc i64 %shifted to i32
+  %its.low = call i32 @gpu_of_lane_32(i32 %low, i64 %lane)
+  %its.high = call i32 @gpu_of_lane_32(i32 %high, i64 %lane)
+  %wide.low = zext i32 %its.low to i64
+  %wide.high = zext i32 %its.high to i64
+  %upper = shl i64 %wide.high, 32
+  %r = or i64 %upper, %wide.low
+  ret i64 %r
+}}
+define internal ptr @gpu_place_of_warp(i64 %warp) alwaysinline {{
+  %place = getelementptr i64, ptr addrspace(3) @of_warps, i64 %warp
+  %r = addrspacecast ptr addrspace(3) %place to ptr
+  ret ptr %r
+}}
+define internal ptr @gpu_place_of_block_total() alwaysinline {{
+  %r = addrspacecast ptr addrspace(3) @block_total to ptr
+  ret ptr %r
+}}
+define internal i64 @gpu_turn() alwaysinline {{
+  %r = load i64, ptr addrspace(3) @turn
+  ret i64 %r
+}}
+define internal void @gpu_end_turn() alwaysinline {{
+  %turn = load i64, ptr addrspace(3) @turn
+  %next = xor i64 %turn, 1
+  store i64 %next, ptr addrspace(3) @turn
+  ret void
+}}
+; Of several blocks, which run at the same time, each one's first thread counts itself in and waits for the others. All
+; of them together add 2**31, so that the word's first bit changes when the last one has come. Nobody need reset it.
 define internal void @gpu_barrier() noinline convergent {{
   call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
   %blocks = call i64 @gpu_blocks()
@@ -348,14 +465,17 @@ arrive:
   %environment = call ptr @gpu_environment()
   %word = getelementptr i8, ptr %environment, i64 {BARRIER}
   fence syncscope("device") acq_rel  ; LLVM writes the next one as relaxed, whatever its ordering
-  %old = atomicrmw add ptr %word, i64 1 syncscope("device") monotonic
-  %round = udiv i64 %old, %blocks
-  %next = add i64 %round, 1
-  %goal = mul i64 %next, %blocks
+  %block = call i64 @gpu_block()
+  %leads = icmp eq i64 %block, 0
+  %count = trunc i64 %blocks to i32
+  %rest = sub i32 -2147483647, %count
+  %step = select i1 %leads, i32 %rest, i32 1
+  %old = atomicrmw add ptr %word, i32 %step syncscope("device") monotonic
   br label %wait
 wait:
-  %now = load atomic i64, ptr %word syncscope("device") acquire, align 8
-  %more = icmp ult i64 %now, %goal
+  %now = load atomic i32, ptr %word syncscope("device") acquire, align 8
+  %changed = xor i32 %old, %now
+  %more = icmp sge i32 %changed, 0
   br i1 %more, label %wait, label %arrived
 arrived:
   fence syncscope("device") acq_rel
@@ -368,6 +488,7 @@ done:
 }}
 define internal void @gpu_begin(ptr %environment) alwaysinline convergent {{
   store ptr %environment, ptr addrspace(3) @environment
+  store i64 0, ptr addrspace(3) @turn
   call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
   ret void
 }}
@@ -395,6 +516,7 @@ define internal i64 @gpu_{name}() {{
     return f"""
 declare ptr @{record}()
 declare i32 @sched_yield()
+declare i64 @llvm.umin.i64(i64, i64)
 {numbers}
 define internal ptr @gpu_environment() {{
   %record = call ptr @{record}()
@@ -424,11 +546,88 @@ define internal void @gpu_barrier() {{
   call void @meet(ptr %word, i64 %count)
   ret void
 }}
-define internal void @gpu_block_barrier() {{
+; Where the numbers of a block are, and those of a thread.
+define internal ptr @of_block(i64 %block) {{
   %environment = call ptr @gpu_environment()
-  %words = getelementptr i8, ptr %environment, i64 {_BLOCK_BARRIERS}
+  %first = getelementptr i8, ptr %environment, i64 {_EMULATED}
+  %offset = mul i64 %block, {_BLOCK_NUMBERS}
+  %r = getelementptr i8, ptr %first, i64 %offset
+  ret ptr %r
+}}
+define internal ptr @of_thread(i64 %thread) {{
+  %blocks = call i64 @gpu_blocks()
+  %first = call ptr @of_block(i64 %blocks)
+  %offset = mul i64 %thread, {_THREAD_NUMBERS}
+  %r = getelementptr i8, ptr %first, i64 %offset
+  ret ptr %r
+}}
+define internal ptr @in_block(i64 %offset) {{
   %block = call i64 @gpu_block()
-  %word = getelementptr i64, ptr %words, i64 %block
+  %numbers = call ptr @of_block(i64 %block)
+  %r = getelementptr i8, ptr %numbers, i64 %offset
+  ret ptr %r
+}}
+define internal i64 @gpu_warp_size() {{
+  ret i64 {_EMULATED_WARP}
+}}
+; A warp's number is kept with the thread of the block that has the warp's number.
+define internal ptr @gpu_place_of_warp(i64 %warp) {{
+  %block = call i64 @gpu_block()
+  %size = call i64 @gpu_block_size()
+  %first = mul i64 %block, %size
+  %thread = add i64 %first, %warp
+  %numbers = call ptr @of_thread(i64 %thread)
+  %r = getelementptr i8, ptr %numbers, i64 {_OF_WARP}
+  ret ptr %r
+}}
+define internal ptr @gpu_place_of_block_total() {{
+  %r = call ptr @in_block(i64 {_BLOCK_TOTAL})
+  ret ptr %r
+}}
+define internal i64 @gpu_turn() {{
+  %place = call ptr @in_block(i64 {_TURN})
+  %r = load i64, ptr %place
+  ret i64 %r
+}}
+define internal void @gpu_end_turn() {{
+  %place = call ptr @in_block(i64 {_TURN})
+  %turn = load i64, ptr %place
+  %next = xor i64 %turn, 1
+  store i64 %next, ptr %place
+  ret void
+}}
+; The threads of a warp meet, exchange what they have in memory, and meet again.
+define internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) noinline {{
+  %thread = call i64 @gpu_thread()
+  %place = call i64 @gpu_place_in_block()
+  %size = call i64 @gpu_block_size()
+  %own.lane = urem i64 %place, {_EMULATED_WARP}
+  %begin = sub i64 %place, %own.lane
+  %rest = sub i64 %size, %begin
+  %count = call i64 @llvm.umin.i64(i64 %rest, i64 {_EMULATED_WARP})
+  %leader = sub i64 %thread, %own.lane
+  %word = call ptr @of_thread(i64 %leader)
+  %numbers = call ptr @of_thread(i64 %thread)
+  %mine = getelementptr i8, ptr %numbers, i64 {_OF_LANE}
+  store i64 %value, ptr %mine
+  call void @meet(ptr %word, i64 %count)
+  %last = sub i64 %count, 1
+  %other = call i64 @llvm.umin.i64(i64 %lane, i64 %last)
+  %its.thread = add i64 %leader, %other
+  %its.numbers = call ptr @of_thread(i64 %its.thread)
+  %its = getelementptr i8, ptr %its.numbers, i64 {_OF_LANE}
+  %r = load i64, ptr %its
+  call void @meet(ptr %word, i64 %count)
+  ret i64 %r
+}}
+define internal i32 @gpu_of_lane_32(i32 %value, i64 %lane) {{
+  %wide = zext i32 %value to i64
+  %found = call i64 @gpu_of_lane_64(i64 %wide, i64 %lane)
+  %r = trunc i64 %found to i32
+  ret i32 %r
+}}
+define internal void @gpu_block_barrier() {{
+  %word = call ptr @in_block(i64 {_BLOCK_BARRIER})
   %count = call i64 @gpu_block_size()
   call void @meet(ptr %word, i64 %count)
   ret void

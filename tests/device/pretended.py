@@ -10,10 +10,12 @@ import itertools
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from runtime import device
@@ -101,12 +103,21 @@ class Pretended:
             module = _device_module(found, Emulator.record)
             found = self._modules[text] = module.kinds, self.emulator.load(module)
         kinds, kernel = found
-        given = [(kind, C_TYPES[kind].from_address(at).value) for kind, at in zip(kinds, parameters)]
-        environment = given[0][1]
-        # What only emulated threads need.
-        size = interface.head_size(True, True) - interface.head_size(False, True)
-        ctypes.memset(environment + interface.head_size(False, True), 0, size)
-        self.emulator.launch(kernel, given, self.emulator.shape, environment + interface.STOP, True)
+        environment, *given = [C_TYPES[kind].from_address(at).value for kind, at in zip(kinds, parameters)]
+        # Emulated threads need more memory than those of a GPU.
+        shape, size = self.emulator.shape, interface.environment_size()
+        larger = np.zeros(interface.environment_size(shape.blocks, shape.threads), np.uint8)
+        own = larger.ctypes.data
+        ctypes.memmove(own, environment, size)
+        done = threading.Event()
+        watch = threading.Thread(target=_hand_on, args=(environment + interface.STOP, own + interface.STOP, done))
+        watch.start()
+        try:
+            self.emulator.launch(kernel, [own, *given], shape, own + interface.STOP, True)
+        finally:
+            done.set()
+            watch.join()
+            ctypes.memmove(environment, own, size)
         return 0
 
     @contextlib.contextmanager
@@ -127,3 +138,9 @@ class Pretended:
 
 
 _device_module = launch.device_module
+
+
+def _hand_on(source: int, target: int, done: threading.Event) -> None:
+    """Copies a number, which the host may set, until a launch is done."""
+    while not done.wait(0.01):
+        ctypes.memmove(target, source, 8)

@@ -33,10 +33,11 @@ class gpu:
     block = staticmethod(lambda: cuda.blockIdx.x)
     blocks = staticmethod(lambda: cuda.gridDim.x)
     barrier = block_barrier = staticmethod(lambda: cuda.syncthreads())
-    put = staticmethod(lambda place, value: of_threads.__setitem__(place, value))
-    got = staticmethod(lambda place, like: of_threads[place])
-    put_of_block = staticmethod(lambda place, value: of_blocks.__setitem__(place, value))
-    got_of_block = staticmethod(lambda place, like: of_blocks[place])
+    # The simulator has no shuffles: each thread is a warp.
+    warp_size = staticmethod(lambda: 1)
+    of_lane = staticmethod(lambda value, lane: value)
+    put_of_warp = staticmethod(lambda place, value: of_warps.__setitem__(place, value))
+    got_of_warp = staticmethod(lambda place, like: of_warps[place])
     hand_over = staticmethod(lambda place, value: handed.__setitem__(place, value))
     handed_over = staticmethod(lambda place, like: handed[place])
     report = staticmethod(lambda trip: cuda.atomic.min(first, 0, trip))
@@ -70,8 +71,8 @@ def run(source: Any, arguments: list[Any]) -> tuple:
     values += [np.empty(max(int(n), 0), each.name) for n, each in zip(sizes, given.elements)]
     found: list[Any] = []
     space: dict[str, Any] = {
-        "np": np, "math": math, "lib": OfDevices(), "cuda": cuda, "found": found, "of_threads": [0] * THREADS,
-        "of_blocks": [0], "made": [None], "handed": [0] * 64, "details": [0] * 17, "first": np.array([_NO_FAILURE]),
+        "np": np, "math": math, "lib": OfDevices(), "cuda": cuda, "found": found, "of_warps": [0] * THREADS,
+        "made": [None], "handed": [0] * 64, "details": [0] * 17, "first": np.array([_NO_FAILURE]),
     }  # fmt: skip
     names = ", ".join(f"x{number}" for number in range(len(values)))
     entry = (
@@ -112,7 +113,7 @@ def main() -> int:
     ]  # fmt: skip
     for program, argument in programs:
         function = ag.function(program, jit_compile=False)
-        source = lower(function.get_concrete_function(ag.constant(argument)).graph)
+        source = lower(function.get_concrete_function(ag.constant(argument)).graph, for_device=True)
         result = run(source, [argument])
         skipped = 1 + source.details if source.errors else 0
         if program is gathered:

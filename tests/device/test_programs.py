@@ -393,3 +393,25 @@ def test_recursion_is_refused() -> None:
     source = lower(fibonacci.get_concrete_function(ag.TensorSpec([], ag.int32)).graph)
     with pytest.raises(NotOnDevice, match="call themselves"):
         spmd_of(source)
+
+
+def test_rows_whose_trips_hand_numbers_on(emulator: Emulator) -> None:
+    """A kernel for the processor's threads keeps a partial result of each part of an array: all of it, not only of what
+    the thread that stores it has seen."""
+
+    def steps(x: Any) -> Any:
+        y, change, n = x, ag.constant(1.0), 0
+        while change > 1e-6 and n < 2:
+            z = 0.5 * (y + x / y)
+            change = ag.reduce_max(ag.abs(z - y))
+            y = z
+            n += 1
+        return y, change
+
+    source = kernel_of(steps, ag.TensorSpec([1_000_000], ag.float32))
+    assert "in_threads" in source.text
+    x = np.random.default_rng(4).uniform(0.5, 2.0, 9_000).astype(np.float32)
+    y, change = on(emulator, source)([x, 2])[-2:]
+    expected, last = ag.function(steps, jit_compile=False)(ag.constant(x))
+    np.testing.assert_array_equal(y, expected.numpy())
+    assert change == last.numpy()

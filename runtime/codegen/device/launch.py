@@ -14,18 +14,17 @@ from typing import Any
 import numpy as np
 
 from runtime.codegen import cost_model
-from runtime.codegen.device.device_module import DeviceModule, device_module, kind_of
+from runtime.codegen.device.device_module import DeviceModule, device_module
 from runtime.codegen.kernel.source import KernelSource
-from runtime.gpu.interface import BLOCK, OutOfMemory, Shape
+from runtime.gpu.interface import BLOCK, HostMemory, OutOfMemory, Shape
 from runtime.gpu.memory import Buffer, DeviceArray, Place
-from runtime.kernel_ir.types import Array, Scalar, results
+from runtime.kernel_ir.types import Array, results
 from runtime.llvm import device as interface
 from runtime.profiling import span
 
 _HEAP = 1 << 20  # bytes at first
-
-
 _WARP = 32  # threads that a GPU runs in step
+_SHAPES = 1000  # numbers of elements whose shapes of launches are kept
 
 
 def _form(shape: Shape, module: DeviceModule) -> str:
@@ -55,10 +54,18 @@ class DeviceKernel:
         with span("compile", f"{source.name} for {place.short}"):
             self._kernel = place.backend.load(self.module)
         self._heap = _HEAP if self.module.makes_arrays else 0
-        self._result = results(self.module.result)
+        self._fails = bool(source.errors)
+        self._result = [
+            (item.rank, np.dtype(item.element.name)) if isinstance(item, Array) else (None, np.dtype(item.name))
+            for item in results(self.module.result)
+        ]
         self._slots = interface.slots(self.module.result)
-        self._head = interface.head_size(place.backend.record is not None, self.module.makes_arrays)
+        self._is_array = [isinstance(type_, Array) for type_ in self.module.parameters]
         self._elements = [np.dtype(each.name) for each in self.module.given.elements]
+        self._shapes: dict[int, tuple[Shape, str]] = {}
+        # What the arrays of a launch are for, should memory run out.
+        self._notes = [f"{what} of '{source.name}'" for what in ("an argument", "a result")]
+        self._made = f"an array that '{source.name}' makes"
 
     def __call__(self, arguments: Sequence[Any], shape: Shape | None = None) -> list[Any]:
         """What the kernel returns: arrays on the GPU, and numbers. arguments: of the source's signature.
@@ -66,40 +73,47 @@ class DeviceKernel:
         A heap that is too small is made larger, and the kernel runs again. Arrays of the host's that it writes to are
         changed when it is done. Raises ResourceExhaustedError.
         """
-        place, types = self.place, self.module.parameters
-        given = list(arguments)
-        for number, type_ in enumerate(types[: len(given)]):
-            if isinstance(type_, Array):
-                given[number] = self._on_place(given[number])
-            elif isinstance(given[number], DeviceArray):
-                given[number] = given[number].on_host()
+        place, module = self.place, self.module
+        given: list[Any] = []
+        for argument, is_array in zip(arguments, self._is_array):
+            if argument.__class__ is not DeviceArray:
+                given.append(self._on_place(argument) if is_array else np.asarray(argument).item())
+            else:
+                given.append(argument.moved_to(place, self._notes[0]) if is_array else argument.on_host().item())
         with place.lock, place.backend.entered:
-            for element, count in zip(self._elements, self._sizes(given)):
-                size = max(int(count), 0)
-                buffer = self._memory(size * element.itemsize, f"an array that '{self.name}' makes")
-                given.append(DeviceArray(place, (size,), element, buffer=buffer, address=buffer.address))
-            passed: list[tuple[str, int | float]] = []
+            if self._elements:
+                given += self._arrays(given)
+            values: list[int | float] = []
             most = 1
-            for type_, argument in zip(types, given, strict=True):
-                if isinstance(type_, Array):
-                    passed.append(("ptr", argument.address()))
-                    passed += [("i64", size) for size in argument.shape]
+            for argument, is_array in zip(given, self._is_array):
+                if is_array:
+                    values.append(argument.address())
+                    values += argument.shape
                     most = max(most, argument.size)
                 else:
-                    assert isinstance(type_, Scalar)
-                    passed.append((kind_of(type_), np.asarray(argument).item()))
+                    values.append(argument)
             if shape is None:
-                shape = self._shape(most)
-            changed = [number for number in self.module.changed if number < len(arguments)]
-            found = self._run(passed, shape, [(given[n].address(), np.asarray(arguments[n])) for n in changed])
-            arrays = [each.buffer() for each, type_ in zip(given, types) if isinstance(type_, Array)]
-            returned = self._results(found, arrays)
+                shape, self.form = self._shapes.get(most) or self._shape(most)
+            changed = [number for number in module.changed if number < len(arguments)]
+            found = self._run(values, shape, [(given[n].address(), np.asarray(arguments[n])) for n in changed])
+            returned = self._results(found, [each for each, is_array in zip(given, self._is_array) if is_array])
             for number in changed:
                 place.backend.read(given[number].address(), arguments[number])
             return returned
 
-    def _shape(self, elements: int) -> Shape:
-        """How many threads go over so many elements."""
+    def _arrays(self, given: Sequence[Any]) -> list[DeviceArray]:
+        """The arrays that the kernel is given beside its arguments."""
+        with np.errstate(all="ignore"):
+            counts = self.module.given.sizes(*given)
+        found = []
+        for element, count in zip(self._elements, counts):
+            size = max(int(count), 0)
+            buffer = self._memory(size * element.itemsize, self._made)
+            found.append(DeviceArray(self.place, (size,), element, None, buffer, buffer.address, self._made))
+        return found
+
+    def _shape(self, elements: int) -> tuple[Shape, str]:
+        """How many threads go over so many elements, and that in words."""
         limits, module = self.place.backend.limits(self._kernel), self.module
         if limits.fixed is not None:
             shape = limits.fixed
@@ -113,8 +127,10 @@ class DeviceKernel:
                 shape = Shape(1, max(_WARP, min(whole, limits.block_size // _WARP * _WARP)))
             else:
                 shape = Shape(blocks, BLOCK)
-        self.form = _form(shape, module)
-        return shape
+        if len(self._shapes) > _SHAPES:
+            self._shapes.clear()
+        found = self._shapes[elements] = shape, _form(shape, module)
+        return found
 
     def lines(self) -> list[str]:
         """How it runs, for `explain`."""
@@ -124,77 +140,76 @@ class DeviceKernel:
         return [*found, f"the last call took {self.form}"] if self.form else found
 
     def _on_place(self, argument: Any) -> DeviceArray:
-        note = f"an argument of '{self.name}'"
-        if not isinstance(argument, DeviceArray):
-            # What the kernel writes to must not be taken for what the host has.
-            return DeviceArray(self.place, argument.shape, argument.dtype, argument, note=note)
-        return argument.moved_to(self.place, note)
+        # What the kernel writes to must not be taken for what the host has.
+        return DeviceArray(self.place, argument.shape, argument.dtype, argument, note=self._notes[0])
 
     def _memory(self, size: int, note: str) -> Buffer:
         """Memory; arrays without elements share some."""
         return self.place.allocate(size, note) if size else self.place.scratch("empty arrays", 1)
 
-    def _sizes(self, arguments: Sequence[Any]) -> Sequence[int]:
-        if not self._elements:
-            return ()
-        with np.errstate(all="ignore"):
-            return self.module.given.sizes(*arguments)
-
-    def _run(
-        self, passed: list[tuple[str, int | float]], shape: Shape, changed: Sequence[tuple[int, np.ndarray]]
-    ) -> np.ndarray:
+    def _run(self, values: list[int | float], shape: Shape, changed: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
         """Launches the kernel until its heap is large enough; the numbers that it returns, after the first one.
 
         changed: where arrays are that it writes to, and what is in them at first.
         """
-        place, backend, module = self.place, self.place.backend, self.module
-        slots, size = self._slots, self._head
-        # The head of the environment, and behind it what the kernel returns.
-        shared = place.host_memory(size + 8 * slots)
-        head, found = (part.view(np.int64) for part in (shared.content[:size], shared.content[size : size + 8 * slots]))
-        environment_size = interface.environment_size(shape.threads)
+        place, backend = self.place, self.place.backend
         while True:
-            environment = place.scratch("threads", environment_size).address
-            heap = place.scratch("heap", self._heap).address if self._heap else 0
-            head[:] = 0
-            head[interface.TOP // 8], head[interface.END // 8] = heap, heap + self._heap
-            head[interface.KEY // 8] = interface.NO_FAILURE
-            backend.write_from(environment, shared, size)
+            environment, found = self._environment(shape)
             with span("device", f"{self.name} on {place.short}", threads=shape.threads):
-                given = [("ptr", environment), *passed, ("ptr", shared.address + size)]
-                backend.launch(self._kernel, given, shape, environment + interface.STOP, module.meets)
-            if not found[0]:
-                return found[1:].copy()
+                place.clean = False
+                given = [environment, *values, found.address]
+                backend.launch(self._kernel, given, shape, environment + interface.STOP, self.module.meets)
+            numbers = found.content
+            if not numbers[0]:
+                # A kernel that has not failed leaves the head as it was.
+                place.clean = not (self._heap or backend.record or (self._fails and numbers[1]))
+                return numbers[1 : self._slots].copy()
             lacking = np.empty(1, np.int64)
             backend.read(environment + interface.LACKING, lacking)
             wanted = int(lacking[0])
             if wanted > 1 << 46 or not wanted:
-                raise place.out_of_memory(wanted, f"an array that '{self.name}' makes") from OutOfMemory(wanted)
+                raise place.out_of_memory(wanted, self._made) from OutOfMemory(wanted)
             self._heap = 2 * (self._heap + wanted)
             for address, content in changed:
                 backend.write(address, content)
 
-    def _results(self, slots: np.ndarray, buffers: Sequence[Buffer]) -> list[Any]:
+    def _environment(self, shape: Shape) -> tuple[int, HostMemory]:
+        """The address of the launch's environment, whose head is written, and memory of the host's for results."""
+        place, backend = self.place, self.place.backend
+        emulated = backend.record is not None
+        of_shape = (shape.blocks, shape.threads) if emulated else ()
+        environment = place.scratch("threads", interface.environment_size(*of_shape)).address
+        size = interface.head_size(emulated, bool(self._heap), *of_shape)
+        shared = place.host_memory(8 * self._slots, size)
+        if not place.clean or self._heap:
+            heap = place.scratch("heap", self._heap).address if self._heap else 0
+            head = shared[1].content
+            head[: size // 8] = 0
+            head[interface.TOP // 8], head[interface.END // 8] = heap, heap + self._heap
+            head[interface.KEY // 8] = interface.NO_FAILURE
+            backend.write_from(environment, shared[1], size)
+        return environment, shared[0]
+
+    def _results(self, slots: np.ndarray, given: Sequence[DeviceArray]) -> list[Any]:
         found: list[Any] = []
         at = 0
-        note = f"a result of '{self.name}'"
-        for item in self._result:
-            if isinstance(item, Array):
-                address, *dims = (int(number) for number in slots[at : at + 1 + item.rank])
-                at += 1 + item.rank
-                dtype = np.dtype(item.element.name)
-                size = math.prod(dims) * dtype.itemsize
-                holder = next((each for each in buffers if each.covers(address)), None)
-                if holder is None or not size:
-                    holder = self._memory(size, note)
-                    if size:
-                        self.place.backend.copy(holder.address, address, size)
-                    address = holder.address
-                elif holder.note.startswith("an array that"):
-                    holder.note = note
-                found.append(DeviceArray(self.place, tuple(dims), dtype, None, holder, address, note))
-            else:
-                assert isinstance(item, Scalar)
-                found.append(slots[at : at + 1].view(np.dtype(item.name))[0])
+        numbers = slots.tolist()
+        for rank, dtype in self._result:
+            if rank is None:
+                found.append(slots[at : at + 1].view(dtype)[0])
                 at += 1
+                continue
+            address = numbers[at]
+            dims = tuple(numbers[at + 1 : at + 1 + rank])
+            at += 1 + rank
+            size = math.prod(dims) * dtype.itemsize
+            holder = next((each.buffer() for each in given if each.buffer().covers(address)), None) if size else None
+            if holder is None:
+                holder = self._memory(size, self._notes[1])
+                if size:
+                    self.place.backend.copy(holder.address, address, size)
+                address = holder.address
+            elif holder.note == self._made:
+                holder.note = self._notes[1]
+            found.append(DeviceArray(self.place, dims, dtype, None, holder, address, self._notes[1]))
         return found

@@ -146,61 +146,112 @@ def lgamma(x):
     return found
 """
 
-# What all threads join: in a block as a tree, then block after block, so that as many threads give the same bits.
+# What all threads join: the lanes of a warp by shuffles, as a tree, then the warps of a block one after the other, then the
+# blocks by the first warp of each. The order depends on the number of threads alone, so that as many give the same bits.
+# All threads meet in it: nothing that was written before is missed after it. In a grid there is one barrier: blocks take
+# the other half of their memory the next time (`gpu.turn`), when nobody reads this half any more.
 _TOTAL = """
 def total(value):
-    gpu.put(gpu.thread(), value)
-    gpu.block_barrier()
     place = gpu.place_in_block()
     size = gpu.block_size()
-    step = 1
-    while step < size:
-        if place % (2 * step) == 0 and place + step < size:
-            left = gpu.got(gpu.thread(), value)
-            right = gpu.got(gpu.thread() + step, value)
-            left = joined(left, right)
-            gpu.put(gpu.thread(), left)
-        gpu.block_barrier()
-        step = 2 * step
-    if place == 0:
-        gpu.put_of_block(gpu.block(), gpu.got(gpu.thread(), value))
-    gpu.barrier()
-    whole = gpu.got_of_block(0, value)
-    for block in range(1, gpu.blocks()):
-        other = gpu.got_of_block(block, value)
+    width = gpu.warp_size()
+    lane = place % width
+    step = width // 2
+    while step > 0:
+        other = gpu.of_lane(value, lane + step)
+        if lane + step < width and place + step < size:
+            value = joined(value, other)
+        step = step // 2
+    if lane == 0:
+        gpu.put_of_warp(place // width, value)
+    gpu.block_barrier()
+    whole = gpu.got_of_warp(0, value)
+    for warp in range(1, (size + width - 1) // width):
+        other = gpu.got_of_warp(warp, value)
         whole = joined(whole, other)
-    gpu.barrier()
+    blocks = gpu.blocks()
+    if blocks > 1:
+        turn = gpu.turn()
+        if place == 0:
+            gpu.put_of_block(turn, gpu.block(), whole)
+        gpu.barrier()
+        lanes = min(width, size)
+        if place < lanes:
+            block = min(lane, blocks - 1)
+            whole = gpu.got_of_block(turn, block, value)
+            block = block + lanes
+            while block < blocks:
+                other = gpu.got_of_block(turn, block, value)
+                whole = joined(whole, other)
+                block = block + lanes
+            step = width // 2
+            while step > 0:
+                other = gpu.of_lane(whole, lane + step)
+                if lane + step < min(lanes, blocks):
+                    whole = joined(whole, other)
+                step = step // 2
+            if lane == 0:
+                gpu.put_of_block_total(whole)
+                gpu.end_turn()
+        gpu.block_barrier()
+        whole = gpu.got_of_block_total(value)
+    else:
+        gpu.block_barrier()
     return whole
 """
 
 
-# What the threads before each one join: in a block by doubling steps, then block after block.
+# What the threads before each one join, in the same way: in a warp by doubling steps.
 _PREFIX = """
 def prefix(value, nothing):
-    gpu.put(gpu.thread(), value)
-    gpu.block_barrier()
     place = gpu.place_in_block()
+    size = gpu.block_size()
+    width = gpu.warp_size()
+    lane = place % width
     step = 1
-    while step < gpu.block_size():
-        mine = gpu.got(gpu.thread(), value)
-        if place >= step:
-            left = gpu.got(gpu.thread() - step, value)
-            mine = joined(left, mine)
-        gpu.block_barrier()
-        gpu.put(gpu.thread(), mine)
-        gpu.block_barrier()
+    while step < width:
+        other = gpu.of_lane(value, max(lane - step, 0))
+        if lane >= step:
+            value = joined(other, value)
         step = 2 * step
-    if place == gpu.block_size() - 1:
-        gpu.put_of_block(gpu.block(), gpu.got(gpu.thread(), value))
-    gpu.barrier()
+    if lane == width - 1 or place == size - 1:
+        gpu.put_of_warp(place // width, value)
+    other = gpu.of_lane(value, max(lane - 1, 0))
+    gpu.block_barrier()
     before = nothing
-    for block in range(gpu.block()):
-        other = gpu.got_of_block(block, value)
+    for warp in range(place // width):
+        left = gpu.got_of_warp(warp, value)
+        before = joined(before, left)
+    block = gpu.block()
+    if gpu.blocks() > 1:
+        turn = gpu.turn()
+        if place == size - 1:
+            gpu.put_of_block(turn, block, joined(before, value))
+        gpu.barrier()
+        lanes = min(width, size)
+        if place < lanes:
+            left = nothing
+            other_block = lane
+            while other_block < block:
+                right = gpu.got_of_block(turn, other_block, value)
+                left = joined(left, right)
+                other_block = other_block + lanes
+            step = width // 2
+            while step > 0:
+                right = gpu.of_lane(left, lane + step)
+                if lane + step < lanes:
+                    left = joined(left, right)
+                step = step // 2
+            if lane == 0:
+                gpu.put_of_block_total(left)
+                gpu.end_turn()
+        gpu.block_barrier()
+        left = gpu.got_of_block_total(value)
+        before = joined(left, before)
+    else:
+        gpu.block_barrier()
+    if lane > 0:
         before = joined(before, other)
-    if place > 0:
-        other = gpu.got(gpu.thread() - 1, value)
-        before = joined(before, other)
-    gpu.barrier()
     return before
 """
 

@@ -8,29 +8,36 @@
                                                     a[k] = a[k] + x[i]
 
 So each element gets its values in the order of the trips, as on the processor. `independence.py` says which loops may
-be run in this way. Where rows are stored, a part is every so many elements, and neighbours store next to each other.
+be run in this way. Where rows are stored, a part is every so many elements, and neighbours store next to each other; a
+row's trips are its threads' own then, unless they hand numbers on or somebody needs the last ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 from runtime.codegen.device.independence import unit_place, written
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
+from runtime.llvm.optimize.outer_loop_plan import Uses
 
 
-def owned(block: ir.Block, thread: ir.Expr, threads: ir.Expr, fresh: Callable[[str], str]) -> ir.Block:
-    """A loop, which is changed, in this form. fresh: gives names that aren't used yet."""
-    return _Owned(block, thread, threads, fresh).statements
+def owned(block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: Callable[[str], str]) -> ir.Block:
+    """A loop, which is changed, in this form. live: the variables that are read behind it. fresh: gives names that
+    aren't used yet."""
+    return _Owned(block, live, thread, threads, fresh).statements
 
 
 class _Owned:
-    def __init__(self, block: ir.Block, thread: ir.Expr, threads: ir.Expr, fresh: Callable[[str], str]) -> None:
+    def __init__(
+        self, block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: Callable[[str], str]
+    ) -> None:
         self._thread, self._threads, self._fresh = thread, threads, fresh
+        self._live, self._mentions = live, _mentions(block)
         self._parts: dict[str, tuple[ir.Var, ir.Var]] = {}
         self.statements: ir.Block = []
-        for name in sorted(written(block) - _stored_in_rows(block)):
+        for name in sorted(written(block) - self._stored_in_rows(block)):
             part, first, last = (ir.Var(fresh(f"{name}_{word}")) for word in ("part", "first", "last"))
             size = ir.Size(ir.Var(name))
             self.statements.append(ir.assign(part.name, (size + threads - 1) // threads))
@@ -49,7 +56,7 @@ class _Owned:
                 test = ir.both(item.index.compare(">=", first), item.index.compare("<", last))
                 block[position] = ir.If(test, [item])
                 continue
-            place = unit_place(item) if isinstance(item, ir.For) else None
+            place = self._row_place(item)
             if place is not None and isinstance(item, ir.For):
                 block[position : position + 1] = self._row(item, *place)
                 continue
@@ -75,20 +82,40 @@ class _Owned:
             ir.While(trip.compare("<", item.stop), steps),
         ]
 
+    def _row_place(self, item: ir.Statement) -> tuple[str, ir.Expr] | None:
+        """The array that a loop's trips fill one element behind the other, and where, if threads may take some trips
+        each: what a trip computes is its own."""
+        place = unit_place(item) if isinstance(item, ir.For) else None
+        if place is None or not isinstance(item, ir.For):
+            return None
+        own = ir.assigned(item.body)
+        if own & self._live or Uses().exposed(item.body, {item.index}) & own:
+            return None
+        here = _mentions([item])
+        return None if any(self._mentions[name] > here[name] for name in own) else place
 
-def _stored_in_rows(block: ir.Block) -> set[str]:
-    """The arrays that a block stores to in the trips of innermost loops alone, one element behind the other."""
-    rows, others = set(), set()
+    def _stored_in_rows(self, block: ir.Block) -> set[str]:
+        """The arrays that a block stores to in such loops alone."""
+        rows, others = set(), set()
 
-    def visit(items: ir.Block) -> None:
-        for item in items:
-            place = unit_place(item) if isinstance(item, ir.For) else None
-            if place is not None:
-                rows.add(place[0])
-            elif isinstance(item, ir.Store):
-                others.update(written([item]))
-            for inner in ir.blocks(item) if place is None else ():
-                visit(inner)
+        def visit(items: ir.Block) -> None:
+            for item in items:
+                place = self._row_place(item)
+                if place is not None:
+                    rows.add(place[0])
+                elif isinstance(item, ir.Store):
+                    others.update(written([item]))
+                for inner in ir.blocks(item) if place is None else ():
+                    visit(inner)
 
-    visit(block)
-    return rows - others
+        visit(block)
+        return rows - others
+
+
+def _mentions(block: Iterable[ir.Statement]) -> Counter[str]:
+    """How often a block names each variable."""
+    found: Counter[str] = Counter()
+    for item in ir.walk(block):
+        found.update(ir.targets(item))
+        found.update(each.name for each in ir.expressions(item) if isinstance(each, ir.Var))
+    return found

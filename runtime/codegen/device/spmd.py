@@ -460,17 +460,18 @@ class _Body:
                 [*ir.copied(scan.before), ir.assign(own.name, joined(join, own, scan.value, type_))],
             ),
         ]  # fmt: skip
-        self._barrier()
         prefix = ir.call(self.rewriter.prefix(join, type_), own, neutral(join, type_))
         self.out += [
             ir.assign(before.name, total),
             ir.assign(name, prefix),
             ir.assign(name, joined(join, before, total, type_)),
         ]
+        self.pending = _Pending()  # threads meet in it
         self._touch(read([item]) & self.arrays, written(item.body))
         self.out.append(ir.For(item.index, first, last, ir.ONE, ir.copied(item.body)))
         if name in self.loops.live[item]:
             self.out.append(ir.assign(name, ir.call(self.rewriter.total(join, type_), own)))
+            self.pending = _Pending()
             self.out.append(ir.assign(name, joined(join, before, total, type_)))
 
     def _owned(self, item: ir.Statement) -> None:
@@ -479,7 +480,7 @@ class _Body:
         self._touch(read([item]) & self.arrays, written([item]))
         body = ir.copied([item])
         ir.map_block(body, _asking_together)
-        self.out += owned(body, self.thread, self.threads, self._fresh)
+        self.out += owned(body, self.loops.live[item], self.thread, self.threads, self._fresh)
 
     def _may_run_alone(self, item: ir.For | ir.While) -> bool:
         for each in ir.walk(item.body):
@@ -610,11 +611,10 @@ class _Body:
         self.out.append(ir.If(ir.call("gpu.failed"), [told, ir.Run(ir.call("gpu.barrier")), caught.leave()]))
 
     def _add_up(self, total: Total, before: str) -> None:
-        if self.pending:
-            self._barrier()
         type_ = self.types.scalar(ir.Var(total.name))
         function = self.rewriter.total(total.join, type_)
         self.out.append(ir.assign(total.name, ir.call(function, ir.Var(total.name))))
+        self.pending = _Pending()  # threads meet in it
         self.out.append(ir.assign(total.name, joined(total.join, ir.Var(before), ir.Var(total.name), type_)))
 
 

@@ -25,7 +25,6 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops.access import Access, Loop, total
 from runtime.codegen.loops.builder import KernelBuilder
-from runtime.codegen.passes.parallelize import is_large
 from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType
@@ -153,7 +152,7 @@ class _Bound:
 def can_read(nest: Any, joined: Joined) -> bool:
     """Whether a nest may be split into parts for this operand."""
     low, nodes = nest.low, nest.group.nodes
-    if nest.group.axes is not None or joined.dims != nest.dims or is_large(nodes):
+    if nest.group.axes is not None or joined.dims != nest.dims or low.is_large(nodes):
         return False
     return _is_simple(low, joined)
 

@@ -27,7 +27,7 @@ from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.loops.concat_views import Joined, can_read, fits, lower_parts
 from runtime.codegen.loops.reduction_nest import lower_reductions
 from runtime.codegen.loops.reductions import REDUCING
-from runtime.codegen.passes.parallelize import is_costly, is_large
+from runtime.codegen.passes.parallelize import is_costly
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes import options
@@ -204,7 +204,7 @@ class Nest:
         last = self.loops[-1] if self.loops else None
         if running < 2 or last is None or not last.runs:
             return
-        large = is_large(self.group.nodes)
+        large = self.low.is_large(self.group.nodes)
         if not (self.low.region.in_loop or large):
             return
         if self.group.axes is not None and not last.reduced and not large:
@@ -232,7 +232,7 @@ class Nest:
         with self.low.nested() as block:
             self.lower_loops(running[1:], body)
         assert isinstance(running[0].index, ir.Var)
-        self.low.nest(running[0].index, running[0].size, block, is_large(self.group.nodes))
+        self.low.nest(running[0].index, running[0].size, block, self.low.is_large(self.group.nodes))
 
     def lower_loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
         running = [loop for loop in loops if loop.runs]

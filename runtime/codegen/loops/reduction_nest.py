@@ -40,7 +40,7 @@ from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Virtual, product
 from runtime.codegen.loops.access import Access, Loop
 from runtime.codegen.loops.reductions import EXTREMES, REDUCTIONS, Reduction, accumulator, result
-from runtime.codegen.passes.parallelize import is_costly, is_large
+from runtime.codegen.passes.parallelize import is_costly
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 from runtime.shapes import element_count
@@ -96,7 +96,7 @@ class _Reductions:
 
     def everything(self, inside: Sequence[Loop]) -> None:
         """Lowers full reductions: one total for each node."""
-        if inside and is_large(self.nest.group.nodes):
+        if inside and self.low.is_large(self.nest.group.nodes):
             totals = self._everything_in_parts(inside)
         else:
             # Not in float32: the number of elements often depends on the batch size, and a new batch size must not need
@@ -125,7 +125,7 @@ class _Reductions:
         """Reduced dimensions outside kept ones: whole rows are accumulated at once."""
         low = self.low
         size = low.atom(product(self.kept))
-        large = is_large(self.nest.group.nodes)
+        large = self.low.is_large(self.nest.group.nodes)
         if large and running[0].reduced:
             totals = self._columns_in_parts(running, size)
         else:

@@ -116,7 +116,8 @@ def lower(graph: Graph, assuming: bool = True, for_device: bool = False) -> Kern
     """Lowers the graph to one kernel. Raises NotNative, with the node, if something in it has no native form.
 
     assuming: the kernel may assume that sizes aren't unusual, like 0 and 1; another one is lowered when a call has such
-    sizes. for_device: many threads will run it together, so that loops with many trips are better than caches.
+    sizes. for_device: many threads will run it together, so that loops with many trips are better than parts
+    of loops, be they for the processor's threads or its caches.
     """
     for node in graph.nodes:
         _check_native(node)

@@ -194,7 +194,7 @@ def _call(low: Lowering, node: Node, function: Function, first: list[ir.Expr], o
 
 def _lower(outer: Lowering, function: Function, visible: dict[str, Any], node: Node) -> None:
     """Lowers the body of a function."""
-    low = function.low = Lowering(function.graph)
+    low = function.low = Lowering(function.graph, for_device=outer.for_device)
     low.names, low.errors, low.details = outer.names, list(outer.errors), outer.details
     low.callable, low.within = visible, function
     low.updates.parameters.update(outer.updates.parameters)

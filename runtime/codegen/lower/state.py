@@ -26,6 +26,7 @@ from runtime.codegen.loops.builder import Bounds
 from runtime.codegen.loops.concat_views import Joined, written
 from runtime.codegen.loops.copies import copy
 from runtime.codegen.loops.fusion import Fusion, Pending
+from runtime.codegen.passes import parallelize
 from runtime.codegen.symbolic.dimensions import Sizes
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Known, checks, known_of, range_of, result_of
@@ -58,7 +59,7 @@ def emitter(*names: str) -> Callable[[Emitter], Emitter]:
 
 
 class Lowering(Sizes):
-    """The state of lowering one kernel."""
+    """The state of lowering one kernel. for_device: see `lower`."""
 
     def __init__(
         self, graph: Graph, assuming: bool = False, equal: dict[str, Polynomial] | None = None, for_device: bool = False
@@ -112,6 +113,10 @@ class Lowering(Sizes):
         self.nest_loop.nest = may_join
         self.nest_loop.parallel = large and not ir.may_leave(body)
         self.add(self.nest_loop)
+
+    def is_large(self, nodes: Sequence[Node]) -> bool:
+        """Whether a nest of these nodes is to be split over the processor's threads."""
+        return not self.for_device and parallelize.is_large(nodes)
 
     def branch(self, test: ir.Expr, body: ir.Block, orelse: ir.Block | None = None) -> None:
         """Adds an `if`."""

@@ -239,7 +239,7 @@ class FormulaBuilder:
 
     def ldexp(self, x: SimdValue, n: SimdValue) -> SimdValue:
         """x * 2**n with one rounding, for |x| near 1 and integers |n| < 2 * bias."""
-        if _has_ldexp():
+        if _has_ldexp() and not self.portable:
             vector = f"v{self.width}" if self.width > 1 else ""
             declared = self.builder.module.declare_intrinsic(
                 f"llvm.ldexp.{vector}f{self.size}.{vector}i{self.size}", (),

@@ -67,7 +67,7 @@ class Function:
         if self.slow_path is None:
             self._define_inline(module, size, 1)
         else:
-            self._write(module, self.symbol(size), FormulaBuilder(None, size, 1))
+            self._write(module, self.symbol(size), FormulaBuilder(None, size, 1), "alwaysinline")
         return str(module)
 
     def define(self, module: Any, size: int) -> Any:
@@ -82,8 +82,8 @@ class Function:
             return function
         return self._define_inline(module, size, 1)
 
-    def _write(self, module: Any, symbol: str, m: FormulaBuilder) -> Any:
-        return _write(module, symbol, m, (self.name,), lambda m, x: (self.formula(m, x),), self.slow_path)
+    def _write(self, module: Any, symbol: str, m: FormulaBuilder, scalar: str = "noinline") -> Any:
+        return _write(module, symbol, m, (self.name,), lambda m, x: (self.formula(m, x),), self.slow_path, scalar)
 
     def _define_inline(self, module: Any, size: int, width: int) -> Any:
         m = FormulaBuilder(None, size, width)
@@ -139,11 +139,11 @@ class Joined:
     def scalar_module(self, size: int) -> str:
         """The module without versions for vectors."""
         module = ir.Module()
-        self._write(module, self.symbol(size), size, 1)
+        self._write(module, self.symbol(size), size, 1, "alwaysinline")
         return str(module)
 
-    def _write(self, module: Any, symbol: str, size: int, width: int) -> Any:
-        return _write(module, symbol, FormulaBuilder(None, size, width), self.names, self._formula, self._rare)
+    def _write(self, module: Any, symbol: str, size: int, width: int, scalar: str = "noinline") -> Any:
+        return _write(module, symbol, FormulaBuilder(None, size, width), self.names, self._formula, self._rare, scalar)
 
 
 FORMULAS: dict[str, Function] = {}
@@ -182,13 +182,16 @@ def _write_variants(size: int, write: Callable[[int], Any]) -> None:
         write(bits // size).linkage = "weak_odr"
 
 
-def _write(module: Any, symbol: str, m: FormulaBuilder, names: Sequence[str], formula: Any, slow_path: Any) -> Any:
-    """Defines a function over m.width lanes: the formula's results, and the C library's in the lanes of `slow_path`."""
+def _write(
+    module: Any, symbol: str, m: FormulaBuilder, names: Sequence[str], formula: Any, slow_path: Any, scalar: str
+) -> Any:
+    """Defines a function over m.width lanes: the formula's results, and the C library's in the lanes of `slow_path`.
+    scalar: the attribute of one over scalars. The vectoriser needs calls, machines without vectors do without."""
     several = len(names) > 1
     result_type = ir.LiteralStructType([m.float_type] * len(names)) if several else m.float_type
     function = ir.Function(module, ir.FunctionType(result_type, [m.float_type]), symbol)
     function.linkage = "linkonce_odr"  # several modules of one program may define it
-    for attribute in (*PURE, *(("noinline",) if m.width == 1 else ())):
+    for attribute in (*PURE, *((scalar,) if m.width == 1 else ())):
         function.attributes.add(attribute)
     builder = m.builder = ir.IRBuilder(function.append_basic_block())
     x = SimdValue(m, function.args[0])

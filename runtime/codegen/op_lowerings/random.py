@@ -20,7 +20,6 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
-from runtime.codegen.passes.parallelize import is_large
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
@@ -192,7 +191,7 @@ def _words(low: Lowering, node: Node, state: Sequence[ir.Var], count: ir.Expr) -
     row = low.index_name(0)
     call = ir.Run(ir.call("lib.fill_words", ir.Var(words.name), row * _CHUNK_WORDS, *state))
     chunks = low.atom((count + (_CHUNK_WORDS - 1)) // _CHUNK_WORDS)
-    low.nest(row, chunks, [call], is_large([node]), may_join=False)
+    low.nest(row, chunks, [call], low.is_large([node]), may_join=False)
     return words
 
 
@@ -214,7 +213,7 @@ def _define(
     words = _words(low, node, state, count if each == 1 else low.atom(2 * count))
     out, index = low.new_buffer(count, output.dtype, output.name), low.index_name(0)
     element = number(_words_at(words, index if each == 1 else 2 * index))
-    low.nest(index, count, [ir.store(out.name, index, element)], is_large([node]))
+    low.nest(index, count, [ir.store(out.name, index, element)], low.is_large([node]))
     low.define(output, Array(out, dims))
 
 
@@ -257,7 +256,7 @@ def _normal(low: Lowering, node: Node) -> None:
     with low.nested() as block:
         first, second = _pair(low, dtype, _words_at(words, each * index), False)
         low.add(ir.store(out.name, 2 * index, first), ir.store(out.name, 2 * index + 1, second))
-    low.nest(index, low.atom(count // 2), block, is_large([node]), may_join=False)
+    low.nest(index, low.atom(count // 2), block, low.is_large([node]), may_join=False)
     size = low.static_size(count)
     if size is None or size % 2:
         with low.nested() as block:
@@ -321,7 +320,7 @@ def _truncated(low: Lowering, node: Node) -> None:
     count, group = low.atom(product(dims)), low.index_name(0)
     out = low.new_buffer(count, output.dtype, output.name)
     call = ir.Run(ir.call("lib.fill_truncated", ir.Var(out.name), group, ir.truth(wide), *state))
-    low.nest(group, low.atom((count + (size - 1)) // size), [call], is_large([node]), may_join=False)
+    low.nest(group, low.atom((count + (size - 1)) // size), [call], low.is_large([node]), may_join=False)
     low.define(output, Array(out, dims) if dims else Scalar(ir.load(out.name, 0), output.dtype))
 
 
@@ -371,5 +370,5 @@ def _categorical(low: Lowering, node: Node) -> None:
         row * count,
         count,
     )
-    low.nest(row, rows, [ir.Run(ir.call("lib.draw_classes", *given, *state))], is_large([node]))
+    low.nest(row, rows, [ir.Run(ir.call("lib.draw_classes", *given, *state))], low.is_large([node]))
     low.define(output, Array(out, (rows, count)))

@@ -23,7 +23,6 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Scalar, product
 from runtime.codegen.lower.state import Bounds, Lowering, emitter
-from runtime.codegen.passes.parallelize import is_large
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 from runtime.shapes import element_count
@@ -44,7 +43,7 @@ class _Lines:
         """lower_row writes what is done for row number `outer`."""
         with self.low.nested() as block:
             lower_row()
-        self.low.nest(self.outer, self.before, block, is_large([self.node]))
+        self.low.nest(self.outer, self.before, block, self.low.is_large([self.node]))
 
     def columns(self, start: Callable[[ir.Var], None], each: Callable[[ir.Var, ir.Var, ir.Var], None]) -> None:
         """start(column) begins a column, counted over all rows of columns; each(row, element, column) goes on."""
@@ -65,7 +64,7 @@ class _Lines:
                 self.loop(self.column, (first, end), element)
 
             self.loop(self.step, self.length, row)
-        low.nest(self.outer, count, block, is_large([self.node]))
+        low.nest(self.outer, count, block, self.low.is_large([self.node]))
 
     def loop(self, index: ir.Var, bounds: Bounds, body: Callable[[], None]) -> None:
         with self.low.nested() as block:

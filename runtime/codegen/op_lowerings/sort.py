@@ -16,7 +16,6 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.gather import place_of
-from runtime.codegen.passes.parallelize import is_large
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -45,7 +44,7 @@ REFUSALS.update(dict.fromkeys(["argsort", "take_along"], _refusal))
 def _each_row(low: Lowering, node: Node, rows: ir.Expr, call: Callable[[ir.Expr], ir.Call]) -> None:
     """Adds a loop over rows that calls a function of the library for each."""
     row = low.index_name(0)
-    low.nest(row, rows, [ir.Run(call(row))], is_large([node]), may_join=False)
+    low.nest(row, rows, [ir.Run(call(row))], low.is_large([node]), may_join=False)
 
 
 @emitter("argsort")

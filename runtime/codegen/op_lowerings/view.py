@@ -19,7 +19,6 @@ from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Spread, V
 from runtime.codegen.loops.access import total
 from runtime.codegen.loops.loop_nest import broadcast_dims
 from runtime.codegen.lower.state import Lowering, emitter
-from runtime.codegen.passes.parallelize import is_large
 from runtime.codegen.symbolic.ranges import Atom, number_of
 from runtime.dtypes import DType, int64
 from runtime.graph.ir import Node, Value
@@ -356,7 +355,7 @@ def _bitcast(low: Lowering, node: Node) -> None:
             low.add(
                 ir.store(out.name, index, scalars.reinterpret(scalars.convert(joined, dtypes.uint64, wide), wide, new))
             )
-    low.nest(index, elements, block, is_large([node]))
+    low.nest(index, elements, block, low.is_large([node]))
     bind(low, node, Array(out, found))
 
 

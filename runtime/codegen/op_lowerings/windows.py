@@ -26,7 +26,6 @@ from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, product
 from runtime.codegen.lower.state import Bounds, Lowering, emitter
 from runtime.codegen.op_lowerings.view import filled
-from runtime.codegen.passes.parallelize import is_large
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
@@ -290,7 +289,7 @@ def _patches(low: Lowering, node: Node) -> None:
     def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
         windows.copy_window(array, batch, at, out.name, number, fill)
 
-    windows.each(is_large([node]), window)
+    windows.each(low.is_large([node]), window)
     low.define(output, Array(out, dims))
 
 
@@ -333,7 +332,7 @@ def _max_pool(low: Lowering, node: Node) -> None:
 
         windows.each_row(batch, at, row)
 
-    windows.each(is_large([node]), window)
+    windows.each(low.is_large([node]), window)
     low.define(values, Array(largest, dims))
     low.define(numbers, Array(chosen, dims))
 
@@ -360,5 +359,5 @@ def _fold(low: Lowering, node: Node) -> None:
         windows.clear(out, begin, width)
         windows.add_up(out, begin, i, term)
 
-    windows.nest(low.atom(product(dims[:-2])), is_large([node]), row)
+    windows.nest(low.atom(product(dims[:-2])), low.is_large([node]), row)
     low.define(output, Array(out, dims))
