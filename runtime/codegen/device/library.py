@@ -146,10 +146,10 @@ def lgamma(x):
     return found
 """
 
-# What all threads join: the lanes of a warp by shuffles, as a tree, then the warps of a block one after the other, then the
-# blocks by the first warp of each. The order depends on the number of threads alone, so that as many give the same bits.
-# All threads meet in it: nothing that was written before is missed after it. In a grid there is one barrier: blocks take
-# the other half of their memory the next time (`gpu.turn`), when nobody reads this half any more.
+# What all threads join: the lanes of a warp by shuffles, as a tree, then the warps of a block one after the other, then
+# the blocks by the first warp of each. The order depends on the number of threads alone, so that as many give the same
+# bits. All threads meet in it: nothing that was written before is missed after it. In a grid there is one barrier:
+# blocks take the other half of their memory the next time (`gpu.turn`), when nobody reads this half any more.
 _TOTAL = """
 def total(value):
     place = gpu.place_in_block()
