@@ -1,6 +1,7 @@
 """All-reduces that run beside other work: in the background, by starts and waits, where graphs allow it."""
 
 import os
+import random
 import signal
 import threading
 
@@ -12,7 +13,7 @@ from runtime import profiling
 from runtime.collectives import group as groups_module
 from runtime.collectives.cost_model import ETHERNET, SHARED_MEMORY
 from runtime.engine.function import GraphFunction
-from runtime.graph.builder import Builder, emit_while, trace_region
+from runtime.graph.builder import Builder, emit_cond, emit_while, trace_region
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph
 from runtime.graph.passes.pipeline import optimize
@@ -281,7 +282,7 @@ def in_loop(group):
             return [i + ag.constant(1), a - first * second]
 
         types = [TensorType(ag.int32, ()), ROWS]
-        test = trace_region("test", lambda i, a: [i < ag.constant(3)], types)
+        test = trace_region("test", lambda i, a: [i < ag.constant(25)], types)
         return emit_while(test, trace_region("body", trip, types), [ag.constant(0), x])[1:]
 
     return trace(body, 2)
@@ -300,31 +301,74 @@ def mixed(group):
     return trace(body, 2)
 
 
+def random_program(group, seed):
+    """Elementwise ops, reductions of several packs, other collectives, effects and branches, in any order."""
+    rng = random.Random(seed)
+
+    def grown(known, count, depth):
+        for _ in range(count):
+            kind = rng.choice(
+                ["tanh", "tanh", "multiply", "subtract", "reduce", "reduce", "broadcast", "assert", "cond"]
+            )
+            if kind == "tanh":
+                known.append(call("tanh", rng.choice(known)))
+            elif kind in ("multiply", "subtract"):
+                known.append(call(kind, rng.choice(known), rng.choice(known)))
+            elif kind == "reduce":
+                chosen = rng.choices(known, k=rng.randint(1, 4))
+                known += collective.all_reduce(group, chosen, rng.random() < 0.5, rng.choice([8, 160, 320, None]))
+            elif kind == "broadcast":
+                known += collective.broadcast(group, [rng.choice(known)], rng.randrange(2))
+            elif kind == "assert":
+                one = rng.choice(known)
+                ag.debugging.assert_equal(one, one)
+            elif depth < 2:
+                branches = [
+                    trace_region(name, lambda: grown(known[:], rng.randint(1, 6), depth + 1)[-1:])
+                    for name in ("then", "else")
+                ]
+                known += emit_cond(rng.choice([ag.constant(True), ag.constant(False)]), *branches)
+        return known
+
+    return trace(lambda *arguments: rng.choices(grown(list(arguments), 20, 0), k=3), 3)
+
+
 PROGRAMS = {
     "step": lambda group: step(group, 160), "whole step": step, "means": lambda group: step(group, 320, True),
     "loop": in_loop, "mixed": mixed,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("size", [2, 3])
-def test_the_same_bits_by_the_same_operations(always_pays, program, size):
+def check_overlap(program, size):
+    """The program gives the same bits, and its workers exchange the same, whichever of them split their graphs."""
+
     def run(group, splits):
-        graph = optimize(PROGRAMS[program](group))
+        graph = program(group)
         changed = with_overlap(graph)
         verify(changed)
-        assert changed is not graph
-        results = interpret(changed if splits else graph, values(group.rank, len(graph.inputs)))
-        return results, group.log
+        inputs = [value for value in graph.inputs if isinstance(value.type, TensorType)]
+        given = values(group.rank, len(inputs)) + [None] * (len(graph.inputs) - len(inputs))  # and the order token
+        return interpret(changed if splits else graph, given), group.log, changed is not graph
 
-    # Each worker decides for itself: whatever it does, all exchange the same.
     ways = [lambda rank: False, lambda rank: True, lambda rank: rank == 0]
     runs = [together(groups(size), lambda group, way=way: run(group, way(group.rank))) for way in ways]
     for rank in range(size):
-        (expected, log), *others = [each[rank] for each in runs]
-        for found, other_log in others:
+        (expected, log, is_split), *others = [each[rank] for each in runs]
+        for found, other_log, _ in others:
             same(found, expected)
             assert other_log == log
+    return is_split
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_same_bits_by_the_same_operations(always_pays, program, size):
+    assert check_overlap(lambda group: optimize(PROGRAMS[program](group)), size)
+
+
+def test_random_programs(always_pays):
+    split = [check_overlap(lambda group, seed=seed: random_program(group, seed), 2) for seed in range(40)]
+    assert sum(split) > 30
 
 
 def test_other_work_runs_while_the_network_is_slow(always_pays):
