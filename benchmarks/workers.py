@@ -125,7 +125,7 @@ def make_slow_step(group: Any) -> tuple[Any, Any, list[np.ndarray]]:
         hidden = x
         for _ in range(LAYERS):
             hidden = apply(forward, [hidden])
-        gradients = []
+        gradients: list[Any] = []
         for _ in range(LAYERS):
             hidden = apply(backward, [hidden])
             gradients.insert(0, hidden)
