@@ -109,6 +109,8 @@ class Group:
         Floats of up to 16 bits are added up in 32. Means of integers are rounded towards zero.
         """
         arrays = [np.asarray(a) for a in arrays]
+        if self.size == 1:
+            return arrays
         results: list[Any] = [None] * len(arrays)
         with self._turn():
             for together in self.packs(arrays, pack):
@@ -249,8 +251,6 @@ class Group:
         return _divided(arrays, self._reduced(_joined(arrays), mean, doing))
 
     def _reduced(self, vector: np.ndarray, mean: bool, doing: Operation) -> np.ndarray:
-        if self.size == 1:
-            return vector.copy()
         sent, width = vector.view(np.uint8), vector.itemsize
         if vector.nbytes * self.size <= SHORT:
             self.sent += vector.nbytes * (self.size - 1)

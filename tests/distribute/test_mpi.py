@@ -38,3 +38,8 @@ def test_workers_on_other_machines_try_all_addresses_of_the_first():
 @needs_mpi
 def test_a_worker_may_end_while_others_still_move_their_parts():
     assert sorted(check("ending.py", 3)) == ["rank 0: 3", "rank 1: 3", "rank 2: 3"]
+
+
+@needs_mpi
+def test_a_worker_may_end_while_it_reduces_in_the_background():
+    assert sorted(check("unawaited.py", 3)) == ["rank 0: 3", "rank 1: 3"]
