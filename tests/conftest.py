@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -37,3 +38,64 @@ def no_options():
     from runtime.graph.passes import options
 
     options._chosen.clear()
+
+
+# --- the facade ------------------------------------------------------------------------------------------------------
+
+# The modules called `tensorflow` and `keras`, while `import tensorflow` doesn't give this project. Tests that were
+# imported together may share one Keras, which `uninstall` would take apart.
+_put_away = {}
+
+
+def _put_facade_away():
+    """Ends `compat.install` until `_put_facade_back`."""
+    import autograph as ag
+
+    modules = dict(sys.modules)
+    ag.compat.uninstall()
+    taken = {name: module for name, module in modules.items() if name not in sys.modules}
+    if "keras" not in _put_away or taken.get("keras") is _put_away["keras"]:
+        _put_away.update(taken)
+
+
+def _put_facade_back():
+    import autograph as ag
+
+    ag.compat.install()
+    sys.modules.update(_put_away)
+    if "autograph.keras" in _put_away:
+        ag.keras = _put_away["autograph.keras"]
+
+
+def pytest_collection_finish():
+    if "autograph" in sys.modules:
+        _put_facade_away()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def facade_of_module():
+    """A file of tests starts and ends without the facade."""
+    yield
+    _put_facade_away()
+
+
+@pytest.fixture(scope="module")
+def tensorflow(facade_of_module):
+    """`import tensorflow` gives this project, and `ag.keras` is the same in all files of tests."""
+    _put_facade_back()
+    import tensorflow
+
+    return tensorflow
+
+
+@pytest.fixture
+def no_facade():
+    """A test that installs the facade itself."""
+    import autograph as ag
+
+    was_installed = ag.compat.is_installed()
+    _put_facade_away()
+    yield
+    ag.compat.uninstall()
+    if was_installed:
+        _put_facade_back()

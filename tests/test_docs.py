@@ -25,7 +25,7 @@ def one_cpu():
     ag.config.set_logical_device_configuration(cpu, [])
 
 
-@pytest.mark.usefixtures("one_cpu")
+@pytest.mark.usefixtures("one_cpu", "no_facade")
 @pytest.mark.parametrize("name", docs.PAGES)
 def test_blocks_run_and_print_what_the_page_says(name, monkeypatch):
     if name == "docs/c_library.md" and shutil.which("cc") is None:

@@ -20,13 +20,10 @@ Y = (X[:, :2] @ np.array([[1.0], [-2.0]]) + 0.5).astype("float32")
 
 
 @pytest.fixture(scope="module")
-def tf() -> Iterator[Any]:
+def tf(tensorflow: Any) -> Iterator[Any]:
     ag.keras.utils.set_random_seed(2)
-    import tensorflow
-
     yield tensorflow
     ag.random.set_seed(None)
-    ag.compat.uninstall()
 
 
 def test_layers_are_called_and_know_their_variables(tf: Any) -> None:

@@ -13,6 +13,8 @@ from tests.device.on_device import gpus
 if importlib.util.find_spec("keras") is None:
     pytest.skip("Keras is missing: pip install -e '.[keras]'", allow_module_level=True)
 
+pytestmark = pytest.mark.usefixtures("tensorflow")
+
 
 def test_fit() -> None:
     x = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)

@@ -496,6 +496,7 @@ def keras_model():
 
 
 @needs_keras
+@pytest.mark.usefixtures("tensorflow")
 def test_fit_gives_the_weights_of_one_replica(cpus):
     random = np.random.default_rng(0)
     x = random.normal(size=(64, 4)).astype(np.float32)
@@ -519,6 +520,7 @@ def test_fit_gives_the_weights_of_one_replica(cpus):
 
 
 @needs_keras
+@pytest.mark.usefixtures("tensorflow")
 def test_the_tutorial_on_custom_training(strategy, tmp_path):
     """TensorFlow's "Custom training with tf.distribute.Strategy", with less data and a smaller model."""
     random = np.random.default_rng(0)

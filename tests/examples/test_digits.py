@@ -11,6 +11,8 @@ pytest.importorskip("sklearn")
 
 from examples import digits
 
+pytestmark = pytest.mark.usefixtures("tensorflow")
+
 
 def test_images_to_learn_from_and_to_test_with_are_others():
     learned, held_out = digits.read_data()

@@ -11,6 +11,8 @@ if importlib.util.find_spec("keras") is None:
 import autograph as ag
 from examples import grammar_rnn as grammar
 
+pytestmark = pytest.mark.usefixtures("tensorflow")
+
 
 def test_sentences_are_of_the_language_and_others_are_not():
     writer = grammar.Writer(np.random.default_rng(0))

@@ -12,6 +12,8 @@ pytest.importorskip("sklearn")
 import autograph as ag
 from examples import transfer
 
+pytestmark = pytest.mark.usefixtures("tensorflow")
+
 
 def test_known_and_new_digits_are_others():
     shapes, new = transfer.read_shapes(), transfer.read_data(transfer.NEW)

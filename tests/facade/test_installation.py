@@ -10,15 +10,6 @@ import pytest
 import autograph as ag
 
 
-@pytest.fixture
-def tensorflow():
-    ag.compat.install()
-    import tensorflow
-
-    yield tensorflow
-    ag.compat.uninstall()
-
-
 def in_a_process(code, *, path=None):
     """What a program prints, on either stream."""
     before = "" if path is None else f"import sys; sys.path.insert(0, {str(path)!r})\n"
@@ -56,6 +47,7 @@ def test_every_public_name_is_there(tensorflow):
     assert missing == []
 
 
+@pytest.mark.usefixtures("no_facade")
 def test_installing_twice_and_uninstalling_twice():
     ag.compat.install()
     ag.compat.install()
@@ -69,6 +61,7 @@ def test_installing_twice_and_uninstalling_twice():
     assert not [name for name in sys.modules if name == "tensorflow" or name.startswith("tensorflow.")]
 
 
+@pytest.mark.usefixtures("no_facade")
 def test_classes_have_tensorflows_names_meanwhile():
     before = ag.data.Dataset.__name__, ag.Tensor.__module__
     ag.compat.install()

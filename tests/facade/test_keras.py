@@ -13,10 +13,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def keras():
-    loaded = ag.keras
-    yield loaded
-    ag.compat.uninstall()
+def keras(tensorflow):
+    return ag.keras
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,8 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(scope="module")
-def keras():
-    loaded = ag.keras
-    yield loaded
-    ag.compat.uninstall()
+def keras(tensorflow):
+    return ag.keras
 
 
 def attention(keras):

@@ -7,12 +7,8 @@ import autograph as ag
 
 
 @pytest.fixture
-def raw_ops():
-    ag.compat.install()
-    import tensorflow
-
-    yield tensorflow.raw_ops
-    ag.compat.uninstall()
+def raw_ops(tensorflow):
+    return tensorflow.raw_ops
 
 
 def lstm(x, h, c, w_x, w_h, b):

@@ -25,10 +25,9 @@ def by_tag(folder):
 
 
 @pytest.fixture
-def keras():
+def keras(tensorflow):
     yield ag.keras
     ag.keras.backend.clear_session()
-    ag.compat.uninstall()
 
 
 def test_the_callback_writes_metrics_and_weights(keras, tmp_path):
