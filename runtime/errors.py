@@ -68,6 +68,14 @@ class FailedAssertion(InvalidArgumentError, AssertionError):
     """
 
 
+class GeneratorTypeError(InvalidArgumentError, TypeError):
+    """A TypeError in the Python code of a dataset. TensorFlow raises InvalidArgumentError for it; this is both."""
+
+
+class GeneratorValueError(InvalidArgumentError, ValueError):
+    """A ValueError in the Python code of a dataset. TensorFlow raises InvalidArgumentError for it; this is both."""
+
+
 class UnsetVariableError(InvalidArgumentError, UnboundLocalError):
     """A variable that a loop or branch on tensors would have set is used where it has no value.
 

@@ -29,7 +29,7 @@ from autograph.data.elements import (
 )  # fmt: skip
 from autograph.data.nothing import NoneTensorSpec
 from autograph.data.rows import has_spans, number_of_rows, ragged_spec_of_leaf, rows_between
-from runtime import composites, dtypes, nest
+from runtime import composites, dtypes, errors, nest
 from runtime.context import ctx
 from runtime.ops.arrays.creation import range as tensor_range
 from runtime.ops.arrays.shape_ops import ensure_shape
@@ -241,7 +241,14 @@ class Generated(Plan):
         return True
 
     def elements(self) -> Iterator[Any]:
-        return map(fitter(self.spec), self.generator(*self.arguments))
+        try:
+            yield from map(fitter(self.spec), self.generator(*self.arguments))
+        except errors.OpError:
+            raise
+        except TypeError as error:
+            raise errors.GeneratorTypeError(f"{type(error).__name__}: {error}") from error
+        except ValueError as error:
+            raise errors.GeneratorValueError(f"{type(error).__name__}: {error}") from error
 
 
 # --- transformations that keep elements countable ------------------------------------------------------------------

@@ -110,6 +110,32 @@ def test_a_generator_that_breaks_its_promise():
         Dataset.from_generator(lambda: iter([1]))
 
 
+@pytest.mark.parametrize("error", [TypeError, ValueError])
+def test_errors_of_generators_are_pythons_and_tensorflows(error):
+    def numbers():
+        yield 1
+        raise error("three")
+
+    elements = iter(Dataset.from_generator(numbers, output_signature=ag.TensorSpec([], ag.int32)).prefetch(2))
+    assert int(next(elements)) == 1
+    with pytest.raises(error, match=f"^{error.__name__}: three") as caught:
+        next(elements)
+    assert isinstance(caught.value, ag.errors.InvalidArgumentError) and caught.value.error_code == 3
+
+
+def test_other_errors_of_generators_stay_what_they_are():
+    def numbers(error):
+        yield 1
+        raise error
+
+    for error in (KeyError("three"), ag.errors.DataLossError(None, None, "three")):
+        with pytest.raises(type(error), match="three") as caught:
+            list(
+                Dataset.from_generator(lambda error=error: numbers(error), output_signature=ag.TensorSpec([], ag.int32))
+            )
+        assert caught.value is error
+
+
 class TestShuffle:
     def test_is_a_permutation_within_the_buffer(self):
         got = values(Dataset.range(50).shuffle(7))

@@ -211,6 +211,15 @@ def test_raw_operations_agree_with_numpy(tensorflow):
     ]
 
 
+def test_a_context_that_is_reset_has_no_logical_devices(tensorflow):
+    from tensorflow.python.eager import context
+
+    (cpu,) = ag.config.list_physical_devices("CPU")
+    ag.config.set_logical_device_configuration(cpu, [ag.config.LogicalDeviceConfiguration()] * 2)
+    context._reset_context()
+    assert ag.config.get_logical_device_configuration(cpu) is None
+
+
 def test_dynamic_update_slice(tensorflow):
     from tensorflow.compiler.tf2xla.python.xla import dynamic_update_slice
 

@@ -30,6 +30,12 @@ class _Context:
 _context = _Context()
 
 
+def reset_context() -> None:
+    """Undoes the division of the CPU into logical devices, as programs do before they divide it anew."""
+    (cpu,) = ag.config.list_physical_devices("CPU")
+    ag.config.set_logical_device_configuration(cpu, [])
+
+
 def dynamic_update_slice(operand: Any, update: Any, indices: Any) -> Any:
     """`operand` with `update` at the place where it starts, moved inside where it would not fit (XLA's operation)."""
     operand = ag.convert_to_tensor(operand)
@@ -66,6 +72,7 @@ MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.compiler.tf2xla.python.xla": {"dynamic_update_slice": dynamic_update_slice},
     "tensorflow.python.data.experimental.ops.distribute": {"compute_batch_size": compute_batch_size},
     "tensorflow.python.eager.context": {
+        "_reset_context": reset_context,
         "async_wait": lambda: None,
         "context": lambda: _context,
         "executing_eagerly": ag.executing_eagerly,
