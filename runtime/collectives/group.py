@@ -130,9 +130,9 @@ class Group:
         pending.run()
         return pending
 
-    def pays_beside(self, size: int, work: float) -> bool:
-        """Whether an all-reduce of so many bytes should run beside work of so many seconds."""
-        return self.overlaps and min(self.network.seconds(self.size, size), work) > BACKGROUND
+    def pays_beside(self, sizes: Sequence[int], work: float) -> bool:
+        """Whether all-reduces of so many bytes each should run beside work of so many seconds."""
+        return self.overlaps and min(sum(self.network.seconds(self.size, n) for n in sizes), work) > BACKGROUND
 
     def drain(self) -> None:
         """Returns when nothing runs in the background."""

@@ -141,7 +141,7 @@ def test_ctrl_c_ends_the_wait_but_not_the_operation():
 
 def test_one_worker_runs_at_once():
     (group,) = groups(1)
-    assert not group.overlaps and not group.pays_beside(1 << 30, 1e3)
+    assert not group.overlaps and not group.pays_beside([1 << 30], 1e3)
     (array,) = values(0)
     same(group.start_all_reduce([array]).results(), [array])
     assert group._background._thread is None
@@ -149,9 +149,9 @@ def test_one_worker_runs_at_once():
 
 def test_what_pays():
     (group, _) = groups(2)
-    assert group.pays_beside(4 << 20, 1e-2)
-    assert not group.pays_beside(4 << 20, 1e-5), "there is nothing to do meanwhile"
-    assert not group.pays_beside(1 << 10, 1e-2), "it takes a few microseconds"
+    assert group.pays_beside([4 << 20], 1e-2)
+    assert not group.pays_beside([4 << 20], 1e-5), "there is nothing to do meanwhile"
+    assert not group.pays_beside([1 << 10], 1e-2), "it takes a few microseconds"
     for network in (SHARED_MEMORY, ETHERNET):
         sizes = [network.pack(workers) for workers in (1, 2, 4, 16, 64, 4096)]
         assert sizes == sorted(sizes) and sizes[0] == 1 << 20 and sizes[-1] == 32 << 20
@@ -212,6 +212,21 @@ def test_gradients_that_travel_together_start_together(always_pays):
     first = next(node for node in split.nodes if node.op is collective.ALL_REDUCE_START)
     assert [value.node.op.name for value in first.inputs[:-1]] == ["tanh", "tanh"]
     assert [name for name in names(with_overlap(step(groups(2)[0]))) if name in ("start", "wait")] == ["start", "wait"]
+
+
+def test_packs_that_are_small_start_together():
+    """Each of 64 KiB takes 31 us by the cost model, less than what it costs to start one."""
+    type_ = TensorType(ag.float32, (1 << 14,))
+
+    def body(group, w, x):
+        gradients = []
+        for _ in range(6):
+            x = call("tanh", x)
+            gradients.insert(0, x)
+        return [w - total for total in collective.all_reduce(group, gradients, pack=1 << 16)]
+
+    split = names(with_overlap(trace(lambda w, x: body(groups(2)[0], w, x), 2, type_)))
+    assert [name for name in split if name in ("tanh", "start")] == ["tanh", "tanh", "start", "start"] * 3
 
 
 def test_nothing_is_split_where_it_does_not_pay():

@@ -20,6 +20,7 @@ differ: their batches may have other sizes.)
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -88,19 +89,29 @@ class _Array(NamedTuple):
     nbytes: int
 
 
-def _array(type_: Any) -> _Array | None:
-    """What is sent of a tensor, if its size is known."""
-    count = element_count(type_.shape)
-    return None if count is None else _Array(type_.dtype.np, count * type_.dtype.np.itemsize)
+class _Pack(NamedTuple):
+    """What travels together: which operands of an all-reduce, and how many bytes."""
+
+    members: list[int]
+    size: int
+
+
+def _packs(node: Node) -> list[_Pack]:
+    """The packs of an all-reduce; none if the size of an operand isn't known."""
+    arrays = []
+    for value in node.inputs:
+        if isinstance(value.type, TensorType):
+            dtype, count = value.type.dtype.np, element_count(value.type.shape)
+            if count is None:
+                return []
+            arrays.append(_Array(dtype, count * dtype.itemsize))
+    found = node.attrs["group"].packs(arrays, node.attrs["pack"])
+    return [_Pack(members, sum(arrays[i].nbytes for i in members)) for members in found]
 
 
 def _may_pay(node: Node) -> bool:
-    arrays = [_array(v.type) for v in _tensors(node)]
-    return None not in arrays and node.attrs["group"].pays_beside(sum(a.nbytes for a in arrays if a), math.inf)
-
-
-def _tensors(node: Node) -> list[Value]:
-    return [v for v in node.inputs if isinstance(v.type, TensorType)]
+    packs = _packs(node)
+    return bool(packs) and node.attrs["group"].pays_beside([pack.size for pack in packs], math.inf)
 
 
 def _communicates(node: Node) -> bool:
@@ -123,47 +134,15 @@ def _split(
 
     before: nodes that starts may pass; after: nodes that may be put in another order.
     """
-    group, tensors = node.attrs["group"], _tensors(node)
-    arrays: list[Any] = [_array(v.type) for v in tensors]
-    packs: list[list[int]] = group.packs(arrays, node.attrs["pack"])
+    packs = _packs(node)
     by_pack = _by_pack(node, packs, after)
-    places = _places(node, [[tensors[i] for i in pack] for pack in packs], before)
-    latest = len(before)
-    work = sum(map(_seconds, by_pack[0]))  # what runs before the wait for a pack, after the end of `before`
-    for k, pack in enumerate(packs):
-        beside = work + sum(map(_seconds, before[places[k] :]))
-        if not group.pays_beside(sum(arrays[i].nbytes for i in pack), beside):
-            places[k] = -1  # it starts with the next one
-        work += sum(map(_seconds, by_pack[k + 1]))
-    if all(place < 0 for place in places):
+    places = _places(node, packs, before, by_pack)
+    if places is None:
         return None
-    for k in reversed(range(len(packs))):
-        latest = places[k] = latest if places[k] < 0 else places[k]
-
-    token = [v for v in node.inputs if v not in tensors]
-    start_op = _STARTS[node.op]
-    starts: list[tuple[int, Node]] = []
-    waits: list[Node] = []
-    for place, pack in zip(places, packs):
-        operands = [tensors[i] for i in pack]
-        types = [*start_op.infer([v.type for v in operands], node.attrs), *[v.type for v in token]]
-        start = Node(start_op, [*operands, *token], dict(node.attrs), types, node.graph, (), node.span)
-        token = start.outputs[1:]
-        wait = Node(
-            ALL_REDUCE_WAIT, [start.outputs[0], *operands], dict(node.attrs), [v.type for v in operands], node.graph,
-            (), node.span,
-        )  # fmt: skip
-        for i, value in zip(pack, wait.outputs):
-            value.name = node.outputs[i].name
-            mapping[node.outputs[i]] = value
-        start.name = wait.name = node.name
-        starts.append((place, start))
-        waits.append(wait)
-    mapping.update(zip(node.outputs[len(tensors) :], token))
-
+    starts, waits = _starts_and_waits(node, packs, mapping)
     earlier: list[Node] = []
     at = 0
-    for place, start in starts:
+    for place, start in zip(places, starts):
         earlier += [*before[at:place], start]
         at = place
     earlier += before[at:]
@@ -175,9 +154,29 @@ def _split(
     return earlier, later
 
 
-def _by_pack(node: Node, packs: Sequence[Sequence[int]], after: Iterable[Node]) -> list[list[Node]]:
+def _starts_and_waits(node: Node, packs: Sequence[_Pack], mapping: Substitution) -> tuple[list[Node], list[Node]]:
+    start_op, token = _STARTS[node.op], [v for v in node.inputs if not isinstance(v.type, TensorType)]
+    starts, waits = [], []
+    for pack in packs:
+        operands = [node.inputs[i] for i in pack.members]
+        types = [v.type for v in operands]
+        outputs = [*start_op.infer(types, node.attrs), *[v.type for v in token]]
+        start = Node(start_op, [*operands, *token], dict(node.attrs), outputs, node.graph, (), node.span)
+        token = start.outputs[1:]
+        wait = Node(ALL_REDUCE_WAIT, [start.outputs[0], *operands], dict(node.attrs), types, node.graph, (), node.span)
+        for i, value in zip(pack.members, wait.outputs):
+            value.name = node.outputs[i].name
+            mapping[node.outputs[i]] = value
+        start.name = wait.name = node.name
+        starts.append(start)
+        waits.append(wait)
+    mapping.update(zip(reversed(node.outputs), token))  # the order token comes last
+    return starts, waits
+
+
+def _by_pack(node: Node, packs: Sequence[_Pack], after: Iterable[Node]) -> list[list[Node]]:
     """The nodes that need no pack, those that need the first one, those that need the second one as well, and so on."""
-    need: dict[Value, int] = {node.outputs[i]: k + 1 for k, pack in enumerate(packs) for i in pack}
+    need: dict[Value, int] = {node.outputs[i]: k + 1 for k, pack in enumerate(packs) for i in pack.members}
     found: list[list[Node]] = [[] for _ in range(len(packs) + 1)]
     for each in after:
         last = max((need.get(v, 0) for v in each.inputs), default=0)
@@ -186,15 +185,26 @@ def _by_pack(node: Node, packs: Sequence[Sequence[int]], after: Iterable[Node]) 
     return found
 
 
-def _places(node: Node, packs: Sequence[Sequence[Value]], before: Sequence[Node]) -> list[int]:
-    """Before which nodes packs can start at the earliest."""
+def _places(
+    node: Node, packs: Sequence[_Pack], before: Sequence[Node], by_pack: Sequence[Sequence[Node]]
+) -> list[int] | None:
+    """Before which nodes packs start: as early as they can, but for those that don't pay, which start with the next
+    one. None if none of them pays."""
     made = {value: index + 1 for index, each in enumerate(before) for value in each.outputs}
     place = max((made.get(v, 0) for v in node.inputs if not isinstance(v.type, TensorType)), default=0)
-    found = []
-    for pack in packs:
-        place = max(place, *[made.get(v, 0) for v in pack])
-        found.append(place)
-    return found
+    # What runs from a node of `before` to its end, and after that before the wait for a pack.
+    rest = [*itertools.accumulate(map(_seconds, reversed(before)), initial=0.0)][::-1]
+    work = sum(map(_seconds, by_pack[0]))
+    found: list[int] = []
+    waiting: list[int] = []  # bytes of packs that wait for the next one
+    for pack, users in zip(packs, by_pack[1:]):
+        place = max(place, *[made.get(node.inputs[i], 0) for i in pack.members])
+        waiting.append(pack.size)
+        if node.attrs["group"].pays_beside(waiting, rest[place] + work):
+            found += [place] * len(waiting)
+            waiting = []
+        work += sum(map(_seconds, users))
+    return [*found, *[len(before)] * len(waiting)] if found else None
 
 
 def _seconds(node: Node) -> float:
