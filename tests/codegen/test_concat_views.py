@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.codegen import cost_model
+from runtime.codegen.loops import loop_nest
+from runtime.codegen.loops.concat_views import Parts
 from runtime.codegen.lower.lower_graph import lower
 from runtime.graph.interpreter import interpret
 from tests.codegen.compare import check
@@ -192,6 +195,66 @@ def random_program(seed: int) -> Callable:
 @pytest.mark.parametrize("seed", range(40))
 def test_joined_arrays_in_one_another(seed: int) -> None:
     test_stencils(random_program(seed), seed % 2 == 0)
+
+
+def wrapped(nest: Any, operands: Any) -> Parts | None:
+    """Splits a nest along its innermost axis only, wherever that is possible."""
+    parts = Parts(nest, operands, wraps=True)
+    return parts if parts.fit() else None
+
+
+@pytest.mark.parametrize("program", [*PROGRAMS, *map(random_program, range(40, 70))])
+def test_rows_that_wrap_around(program: Callable, monkeypatch: Any) -> None:
+    monkeypatch.setattr(loop_nest, "split", wrapped)
+    test_stencils(program, True)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("shape", [(7, 9), (9, 9), (8, 1), (1, 6), (2, 2), (3, 3), (0, 5), (0, 0)])
+def test_rows_of_unknown_number_that_wrap_around(program: Callable, shape: tuple[int, int], monkeypatch: Any) -> None:
+    monkeypatch.setattr(loop_nest, "split", wrapped)
+    test_stencils_of_unknown_sizes(program, shape)
+
+
+@pytest.mark.parametrize("program", [*PROGRAMS, *map(random_program, range(70, 90))])
+@pytest.mark.parametrize("wraps", [False, True])
+def test_parts_on_threads(program: Callable, wraps: bool, monkeypatch: Any) -> None:
+    monkeypatch.setattr(cost_model, "PARALLEL_WORK", 1)
+    if wraps:
+        monkeypatch.setattr(loop_nest, "split", wrapped)
+    test_stencils(program, True)
+
+
+def rolled_along_three(x: Any) -> Any:
+    total = 0.0 * x
+    for number, shift in enumerate(np.ndindex(3, 3, 3)):
+        total += float(number) * ag.roll(x, [each - 1 for each in shift], [0, 1, 2])
+    return total
+
+
+def padded_along_three(x: Any) -> Any:
+    p = ag.pad(x, [[1, 1], [1, 1], [1, 1]])
+    return p[2:, 1:-1, 1:-1] - p[1:-1, :-2, 1:-1] + 2.0 * p[1:-1, 1:-1, 2:] - x
+
+
+@pytest.mark.parametrize("program", [rolled_along_three, padded_along_three])
+@pytest.mark.parametrize(
+    "shape", [(4, 5, 6), (5, 5, 5), (1, 3, 4), (3, 1, 4), (3, 4, 1), (2, 2, 2), (1, 1, 1), (2, 0, 3)]
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_three_axes(program: Callable, shape: tuple[int, ...], known: bool) -> None:
+    spec = ag.TensorSpec(shape if known else [None] * 3, ag.float64)
+    graph = simplified(traced(ag.function(program), spec))
+    x = np.random.default_rng(3).normal(size=shape)
+    (found,) = check(graph, x)
+    np.testing.assert_array_equal(found, interpret(graph, [x])[0])
+
+
+def test_many_rolls_along_three_axes_are_one_nest() -> None:
+    """Rows wrap around: there are three bodies instead of 27."""
+    text = lower(simplified(traced(ag.function(rolled_along_three), ag.TensorSpec([32, 32, 32], ag.float64)))).text
+    assert text.count("np.empty(") == 1
+    assert text.count("lib.in_threads(") == 1
 
 
 def test_a_rotation_of_a_rotation() -> None:

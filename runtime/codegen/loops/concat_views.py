@@ -10,13 +10,21 @@ order of these boundaries is known: each part of the nest reads one piece. So a 
 same array shifted by one element, is one nest. A piece that only the joined array uses is computed in its part of the
 nest, or directly in its place in memory. For every other use, the array is written to memory first (`written`).
 
+    %r = roll(%x, 1, axis=0)                       for i in range(n):
+    %y = add(%r, ...)                                  at = (n - 1) * m if i < 1 else -m
+                                        →              for j in range(m):
+                                                           y[i * m + j] = x[at + i * m + j] + ...
+
+A stencil in several dimensions has many parts. Where they would be too many, an operand whose pieces lie in one array
+is read through an offset that depends on the row, and the nest is split along its innermost axis only.
+
 An elementwise group that was taken over in this way, and the memory of the pieces, must not change until the last read
 of the array. So everything pending is lowered before any write to memory (`Fusion.flush_all`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -24,7 +32,7 @@ from typing import Any
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops.access import Access, Loop, total
-from runtime.codegen.loops.builder import KernelBuilder
+from runtime.codegen.loops.builder import Bounds, KernelBuilder
 from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType
@@ -139,20 +147,30 @@ def part(low: KernelBuilder, whole: Array, axis: int, start: Atom, size: Atom) -
 
 
 @dataclass(frozen=True, eq=False)
-class _Bound:
-    """An operand in one part of a nest: element i of the nest is element i - shift of `ref`, which broadcasts to
-    `dims`."""
+class _Leaf:
+    """An operand that isn't joined: element i of the nest is element i - shift of `ref`, which broadcasts to `dims`."""
 
     ref: Any
     dims: Dims
     shift: tuple[Polynomial, ...]
-    inner: dict[Value, _Bound] | None = None  # of a computed piece: what its group reads
+    inner: dict[Value, _Tree] | None = None  # of a computed piece: what its group reads
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """One that is joined along `axis`: (start, stop, operand) in the nest's indices, one after the other."""
+
+    axis: int
+    parts: tuple[tuple[Polynomial, Polynomial, _Tree], ...]
+
+
+_Tree = _Leaf | _Split
 
 
 def can_read(nest: Any, joined: Joined) -> bool:
     """Whether a nest may be split into parts for this operand."""
-    low, nodes = nest.low, nest.group.nodes
-    if nest.group.axes is not None or joined.dims != nest.dims or low.is_large(nodes):
+    low = nest.low
+    if nest.group.axes is not None or joined.dims != nest.dims:
         return False
     return _is_simple(low, joined)
 
@@ -187,72 +205,186 @@ def _outside(low: KernelBuilder, group: Any) -> dict[Value, Any]:
     return found
 
 
-def fits(nest: Any, operands: dict[Value, Joined]) -> bool:
-    """Whether it is known where to split the nest, and all its parts together are short enough."""
-    low = nest.low
-    bound = _bind(low, operands, nest.dims, (ZERO,) * len(nest.dims))
-    try:
-        parts = sum(1 for _ in _parts(low, bound, whole(low, nest.dims)))
-    except _Undecided:
-        return False
-    return parts * (len(nest.group.nodes) + 1) <= cost_model.CONCAT_VIEW_NODES
+def split(nest: Any, operands: dict[Value, Joined]) -> Parts | None:
+    """How a nest is split, None where the order of boundaries isn't known or all parts together are too long."""
+    for wraps in (False, True):
+        parts = Parts(nest, operands, wraps)
+        if parts.fit():
+            return parts
+    return None
 
 
-def lower_parts(nest: Any, operands: dict[Value, Joined], stores: Any) -> None:
-    """Lowers the parts of a nest, each with its loops. `stores` lowers the body."""
-    low = nest.low
-    everywhere, atom = whole(low, nest.dims), low.extents.atom
-    known = dict(nest.elements)
-    bound = _bind(low, operands, nest.dims, (ZERO,) * len(everywhere))
-    for box, found in _parts(low, bound, everywhere):
-        nest.elements = dict(known)
-        nest.loops = loops = []
-        for axis, (begin, end) in enumerate(box):
-            loop = Loop((axis,), nest.dims[axis], False, atom(begin, "start"))
-            if (end - begin).number != 1:
-                loop.index = low.index_name(axis)
-                if (begin, end) != everywhere[axis]:
-                    loop.bounds = (atom(begin, "start"), atom(end, "stop"))
-            loops.append(loop)
-        running = [loop for loop, (begin, end) in zip(loops, box) if (end - begin).number != 1]
-        readers = {value: _reader(nest, each) for value, each in found.items()}
+class Parts:
+    """The parts of a nest between the boundaries of its operands, rows first.
 
-        def body() -> None:
-            nest.offsets = {}
-            for value, reader in readers.items():  # noqa: B023
-                nest.elements[value] = reader()
-            stores()
+    wraps: along all axes but the innermost one, an operand that is one array, such as one that is rolled, doesn't split
+    the nest. The offset of its elements depends on the row: `at_1 = at if i < n else at - m`. That takes some time in
+    each row, but there are three parts instead of three for each axis.
+    """
 
-        _lower_loops(low, running, body)
+    def __init__(self, nest: Any, operands: dict[Value, Joined], wraps: bool) -> None:
+        self._nest, self._low, self._wraps = nest, nest.low, wraps
+        self._box = whole(nest.low, nest.dims)
+        self._trees = _bind(nest.low, operands, nest.dims, (ZERO,) * len(self._box))
+        # The last axis along which there is a loop.
+        running = (axis for axis, part in enumerate(self._box) if _runs(part))
+        self._innermost = max(running, default=len(self._box) - 1)
+
+    def fit(self) -> bool:
+        """Whether it is known where to split the nest, and all parts together are short enough."""
+        try:
+            count = self._count(self._trees, 0)
+        except _Undecided:
+            return False
+        return count * (len(self._nest.group.nodes) + 1) <= cost_model.CONCAT_VIEW_NODES
+
+    def _count(self, trees: dict[Value, _Tree], axis: int) -> int:
+        """How many bodies are lowered."""
+        if axis == self._innermost:
+            return sum(1 for _ in self._inner(trees, self._box, axis))
+        return sum(self._count(chosen, axis + 1) for _, _, chosen in self._cut(trees, axis))
+
+    # --- lowering ----------------------------------------------------------------------------------------------------
+
+    def lower(self, stores: Callable[[], None]) -> None:
+        """Lowers the parts, each with its loops. `stores` lowers the body."""
+        nest = self._nest
+        nest.loops = [Loop((axis,), nest.dims[axis], False) for axis in range(len(self._box))]
+        self._along(0, self._trees, nest.low.is_large(nest.group.nodes), dict(nest.elements), stores)
+
+    def _along(
+        self, axis: int, trees: dict[Value, _Tree], large: bool | None, known: dict[Value, Any],
+        stores: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """Lowers the loops along an axis and those after it. large: whether the first of them is worth threads; None
+        inside of another loop."""
+        low, nest = self._low, self._nest
+        if axis < self._innermost:
+            for begin, end, chosen in self._cut(trees, axis):
+                runs = self._set_index(axis, (begin, end))
+                own = large and self._is_most(axis, (begin, end))
+                with low.nested() as block:
+                    self._along(axis + 1, chosen, None if runs else own, known, stores)
+                self._add_loop(axis, (begin, end), block, own)
+            return
+        for box, chosen in self._inner(trees, self._box, axis):
+            for each in range(axis, len(box)):
+                self._set_index(each, box[each])
+            nest.elements = dict(known)
+            readers = {value: _reader(nest, tree) for value, tree in chosen.items()}
+            with low.nested() as block:
+                nest.offsets = {}
+                for value, reader in readers.items():
+                    nest.elements[value] = reader()
+                stores()
+            self._add_loop(axis, box[axis], block, large and self._is_most(axis, box[axis]))
+
+    def _set_index(self, axis: int, part: _Range) -> bool:
+        """Sets the index along an axis in a part of it: a variable, or a place where there is no loop. Returns whether
+        there is one."""
+        low, loop = self._low, self._nest.loops[axis]
+        loop.index = low.index_name(axis) if _runs(part) else low.extents.atom(part[0], "start")
+        return _runs(part)
+
+    def _is_most(self, axis: int, part: _Range) -> bool:
+        """Whether a part of an axis of known length is at least half of it."""
+        lengths = [(end - begin).number for begin, end in (self._box[axis], part)]
+        return None not in lengths and 2 * lengths[1] >= lengths[0]  # type: ignore[operator]
+
+    def _add_loop(self, axis: int, part: _Range, block: ir.Block, large: bool | None) -> None:
+        """Adds the loop over a part of an axis around a block; the block alone where there is none."""
+        low, (begin, end) = self._low, part
+        if not _runs(part):
+            low.add(*block)
+            return
+        stop = low.extents.atom(end, "stop")
+        bounds: Bounds = (stop,) if begin == ZERO else (low.extents.atom(begin, "start"), stop)
+        index = self._nest.loops[axis].index
+        if large is None:
+            low.loop(index, bounds, block)
+        else:
+            low.nest(index, bounds, block, large, may_join=False)
+
+    # --- splitting ---------------------------------------------------------------------------------------------------
+
+    def _inner(self, trees: dict[Value, _Tree], box: _Box, axis: int) -> Iterator[tuple[_Box, dict[Value, _Tree]]]:
+        """The parts between all boundaries along the axes from this one on, with the operands there."""
+        if axis == len(box):
+            yield box, trees
+            return
+        for begin, end, chosen in self._cut(trees, axis):
+            yield from self._inner(chosen, [*box[:axis], (begin, end), *box[axis + 1 :]], axis + 1)
+
+    def _cut(self, trees: dict[Value, _Tree], axis: int) -> Iterator[tuple[Polynomial, Polynomial, dict[Value, _Tree]]]:
+        """The ranges between all boundaries along an axis, with the operands there."""
+        low, (begin, end) = self._low, self._box[axis]
+        cuts = dict.fromkeys((begin, end))
+        for place in self._boundaries(trees.values(), axis):
+            if place not in cuts and not (_is_before(low, place, begin) or _is_before(low, end, place)):
+                cuts[place] = None
+        for first, last in pairwise(_in_order(low, cuts)):
+            yield first, last, {value: self._chosen(each, axis, first, last) for value, each in trees.items()}
+
+    def _stays(self, tree: _Tree, axis: int) -> bool:
+        """Whether an operand isn't split along an axis although it is joined."""
+        return self._wraps and axis < self._innermost and isinstance(tree, _Split) and _is_one_array(self._low, tree)
+
+    def _boundaries(self, trees: Iterable[_Tree], axis: int) -> Iterator[Polynomial]:
+        for tree in trees:
+            if not self._stays(tree, axis):
+                if isinstance(tree, _Split) and tree.axis == axis:
+                    yield from (stop for _, stop, _ in tree.parts)
+                yield from self._boundaries(_children(tree), axis)
+
+    def _chosen(self, tree: _Tree, axis: int, first: Polynomial, last: Polynomial) -> _Tree:
+        """An operand in the part from `first` to `last`, which may be empty."""
+        if self._stays(tree, axis):
+            return tree
+        if isinstance(tree, _Leaf):
+            if tree.inner is None:
+                return tree
+            inner = {value: self._chosen(each, axis, first, last) for value, each in tree.inner.items()}
+            return replace(tree, inner=inner)
+        if tree.axis != axis:
+            parts = ((start, stop, self._chosen(each, axis, first, last)) for start, stop, each in tree.parts)
+            return replace(tree, parts=tuple(parts))
+        for start, stop, each in tree.parts:
+            if _is_before(self._low, start, first) and _is_before(self._low, last, stop):
+                return self._chosen(each, axis, first, last)
+        raise _Undecided
 
 
-def _lower_loops(low: KernelBuilder, loops: Sequence[Loop], body: Any) -> None:
-    if not loops:
-        body()
-        return
-    with low.nested() as block:
-        _lower_loops(low, loops[1:], body)
-    low.loop(loops[0].index, loops[0].range, block)
+def _runs(part: _Range) -> bool:
+    """Whether there is a loop over a part of an axis: it isn't one element."""
+    begin, end = part
+    return (end - begin).number != 1
 
 
 def _bind(
     low: KernelBuilder, operands: dict[Value, Any], dims: Dims, shift: tuple[Polynomial, ...]
-) -> dict[Value, _Bound]:
-    return {value: _bound(low, ref, dims, shift) for value, ref in operands.items()}
+) -> dict[Value, _Tree]:
+    return {value: _tree(low, ref, dims, shift) for value, ref in operands.items()}
 
 
-def _bound(low: KernelBuilder, ref: Any, dims: Dims, shift: tuple[Polynomial, ...]) -> _Bound:
-    inner = _bind(low, _outside(low, ref.group), ref.dims, shift) if isinstance(ref, Computed) else None
-    return _Bound(ref, dims, shift, inner)
+def _tree(low: KernelBuilder, ref: Any, dims: Dims, shift: tuple[Polynomial, ...]) -> _Tree:
+    if not isinstance(ref, Joined):
+        inner = _bind(low, _outside(low, ref.group), ref.dims, shift) if isinstance(ref, Computed) else None
+        return _Leaf(ref, dims, shift, inner)
+    parts, start = [], shift[ref.axis]
+    for length, piece in ref.pieces:
+        own = piece.dims if isinstance(piece, (Joined, Computed)) else _dims_of_piece(low, ref, length)
+        tree = _tree(low, piece, own, (*shift[: ref.axis], start, *shift[ref.axis + 1 :]))
+        parts.append((start, start + length, tree))
+        start = start + length
+    return _Split(ref.axis, tuple(parts))
 
 
-def _all(bound: dict[Value, _Bound]) -> Iterator[_Bound]:
-    for each in bound.values():
-        yield each
-        yield from _all(each.inner or {})
+def _children(tree: _Tree) -> Iterator[_Tree]:
+    yield from (each for _, _, each in tree.parts) if isinstance(tree, _Split) else (tree.inner or {}).values()
 
 
-_Box = list[tuple[Polynomial, Polynomial]]
+_Range = tuple[Polynomial, Polynomial]
+_Box = list[_Range]
 
 
 class _Undecided(Exception):
@@ -285,74 +417,82 @@ def _in_order(low: KernelBuilder, places: Iterable[Polynomial]) -> list[Polynomi
     return found
 
 
-def _parts(low: KernelBuilder, bound: dict[Value, _Bound], box: _Box) -> Iterator[tuple[_Box, dict[Value, _Bound]]]:
-    """The parts in which no operand is joined any more, with the operands there."""
-    axis = next((each.ref.axis for each in _all(bound) if isinstance(each.ref, Joined)), None)
-    if axis is None:
-        yield box, bound
-        return
-    begin, end = box[axis]
-    cuts = dict.fromkeys((begin, end))
-    for each in _all(bound):
-        if isinstance(each.ref, Joined) and each.ref.axis == axis:
-            place = each.shift[axis]
-            for length, _ in each.ref.pieces:
-                place = place + length
-                if not (_is_before(low, place, begin) or _is_before(low, end, place)):
-                    cuts[place] = None
-    for first, last in pairwise(_in_order(low, cuts)):
-        chosen = {value: _chosen(low, each, axis, first, last) for value, each in bound.items()}
-        yield from _parts(low, chosen, [*box[:axis], (first, last), *box[axis + 1 :]])
+def _is_one_array(low: KernelBuilder, split: _Split) -> bool:
+    """Whether what is joined are parts of one array, with the same strides: then only the offset depends on the part,
+    as in an array that is rolled."""
+    leaves = list(_leaves(split))
+    if not all(isinstance(each.ref, Array) for each in leaves):
+        return False
+    if len({(each.ref.buffer, _strides(low, each.ref)) for each in leaves}) > 1:
+        return False
+    return not any(own == ir.ONE != wide for each in leaves for own, wide in zip(each.ref.dims, each.dims))
 
 
-def _chosen(low: KernelBuilder, bound: _Bound, axis: int, first: Polynomial, last: Polynomial) -> _Bound:
-    """An operand in the part from `first` to `last`, which may be empty."""
-    if bound.inner is not None:
-        return replace(bound, inner={v: _chosen(low, each, axis, first, last) for v, each in bound.inner.items()})
-    if not isinstance(bound.ref, Joined) or bound.ref.axis != axis:
-        return bound
-    start = bound.shift[axis]
-    for length, piece in bound.ref.pieces:
-        if _is_before(low, start, first) and _is_before(low, last, start + length):
-            shift = (*bound.shift[:axis], start, *bound.shift[axis + 1 :])
-            own = piece.dims if isinstance(piece, (Joined, Computed)) else _dims_of_piece(low, bound.ref, length)
-            return _bound(low, piece, own, shift)  # if the piece is joined itself, the part is split again
-        start = start + length
-    raise _Undecided
+def _leaves(tree: _Tree) -> Iterator[_Leaf]:
+    if isinstance(tree, _Leaf):
+        yield tree
+    else:
+        for _, _, each in tree.parts:
+            yield from _leaves(each)
+
+
+def _strides(low: KernelBuilder, array: Array) -> tuple[Polynomial, ...]:
+    if array.strides is not None:
+        return tuple(map(low.extents.of, array.strides))
+    return tuple(low.extents.product(array.dims[axis + 1 :]) for axis in range(len(array.dims)))
 
 
 def _dims_of_piece(low: KernelBuilder, joined: Joined, length: Polynomial) -> Dims:
     return (*joined.dims[: joined.axis], low.extents.atom(length), *joined.dims[joined.axis + 1 :])
 
 
-def _reader(nest: Any, bound: _Bound) -> Any:
+def _reader(nest: Any, tree: _Tree) -> Any:
     """Lowers what is invariant over a part. Returns a function that adds the other statements and returns an
     element."""
     low = nest.low
-    if bound.inner is not None:
-        inner = type(nest)(low, bound.ref.group)
+    if isinstance(tree, _Split):
+        first = next(_leaves(tree)).ref
+        strides = low.strides(first)
+        at = _offset(nest, tree, strides)
+        access = Access(low, Array(first.buffer, nest.dims, strides, at, whole=False), nest.dims)
+        return lambda: access.element(nest.loops, nest.name_offset)
+    if tree.inner is not None:
+        inner = type(nest)(low, tree.ref.group)
         inner.loops = nest.loops
-        readers = {value: _reader(nest, each) for value, each in bound.inner.items()}
+        readers = {value: _reader(nest, each) for value, each in tree.inner.items()}
 
         def computed() -> ir.Expr:
             inner.elements = {value: reader() for value, reader in readers.items()}
             inner.lower_body({}, {})
-            found: ir.Expr = inner.elements[bound.ref.value]
+            found: ir.Expr = inner.elements[tree.ref.value]
             return found
 
         return computed
-    if isinstance(bound.ref, Scalar):
-        return lambda: bound.ref.expr
-    access = Access(low, _moved(low, bound, nest.dims), nest.dims)
+    if isinstance(tree.ref, Scalar):
+        return lambda: tree.ref.expr
+    access = Access(low, _moved(low, tree, nest.dims), nest.dims)
     return lambda: access.element(nest.loops, nest.name_offset)
 
 
-def _moved(low: KernelBuilder, bound: _Bound, dims: Dims) -> Any:
+def _offset(nest: Any, tree: _Tree, strides: Sequence[Atom]) -> Atom:
+    """Where an operand that is one array begins, in the current row."""
+    low = nest.low
+    if isinstance(tree, _Leaf):
+        return low.atom(_from_shift(low, tree.ref.offset, tree.shift, strides), "at")
+    index = nest.loops[tree.axis].index
+    *others, (_, _, last) = tree.parts
+    found = _offset(nest, last, strides)
+    for _, stop, each in reversed(others):
+        found = index.compare("<", low.extents.atom(stop, "stop")).choose(_offset(nest, each, strides), found)
+    return low.atom(found, "at")
+
+
+def _moved(low: KernelBuilder, leaf: _Leaf, dims: Dims) -> Any:
     """An operand as an array over the dimensions of a nest; it covers a part of them."""
-    ref, atom = bound.ref, low.extents.atom
+    ref, atom = leaf.ref, low.extents.atom
     lead = len(dims) - len(ref.dims)
-    repeated = [own == ir.ONE and wide != ir.ONE for own, wide in zip(ref.dims, bound.dims[lead:])]
-    shift = [ZERO if fixed else each for fixed, each in zip(repeated, bound.shift[lead:])]
+    repeated = [own == ir.ONE and wide != ir.ONE for own, wide in zip(ref.dims, leaf.dims[lead:])]
+    shift = [ZERO if fixed else each for fixed, each in zip(repeated, leaf.shift[lead:])]
     if isinstance(ref, Virtual):
         element = ref.element
 
@@ -363,13 +503,20 @@ def _moved(low: KernelBuilder, bound: _Bound, dims: Dims) -> Any:
 
         return Virtual(ref.dtype, dims, element if ref.uniform else moved, ref.uniform)
     strides = [ir.ZERO if fixed else stride for fixed, stride in zip(repeated, low.strides(ref))]
-    place: ir.Expr = ref.offset
+    at = low.atom(_from_shift(low, ref.offset, shift, strides), "at")
+    return Array(ref.buffer, dims, (ir.ZERO,) * lead + tuple(strides), at, whole=False)
+
+
+def _from_shift(
+    low: KernelBuilder, offset: ir.Expr, shift: Sequence[Polynomial], strides: Sequence[ir.Expr]
+) -> ir.Expr:
+    """The offset of the element at index 0 of a nest, of an array whose own first element is at `shift`."""
     for each, stride in zip(shift, strides):
         if each != ZERO and stride != ir.ZERO:
-            back = atom(each) if stride == ir.ONE else atom(each) * stride
-            place = _minus(back) if place == ir.ZERO else place - back
-    at = low.atom(place, "at")
-    return Array(ref.buffer, dims, (ir.ZERO,) * lead + tuple(strides), at, whole=False)
+            place = low.extents.atom(each)
+            back = place if stride == ir.ONE else place * stride
+            offset = _minus(back) if offset == ir.ZERO else offset - back
+    return offset
 
 
 def _minus(expr: ir.Expr) -> ir.Expr:

@@ -24,7 +24,7 @@ from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, p
 from runtime.codegen.loops.access import Access, Loop
 from runtime.codegen.loops.buffer_reuse import last_buffer
 from runtime.codegen.loops.builder import KernelBuilder
-from runtime.codegen.loops.concat_views import Joined, can_read, fits, lower_parts
+from runtime.codegen.loops.concat_views import Joined, Parts, can_read, split
 from runtime.codegen.loops.reduction_nest import lower_reductions
 from runtime.codegen.loops.reductions import REDUCING
 from runtime.codegen.passes.parallelize import is_costly
@@ -82,6 +82,7 @@ class Nest:
         self.offsets: dict[ir.Expr, ir.Var] = {}
         self.accesses: dict[Value, Access] = {}
         self.joined: dict[Value, Joined] = {}
+        self.parts: Parts | None = None
         self.loops: list[Loop] = []
 
     # --- planning ------------------------------------------------------------------------------------------------
@@ -122,15 +123,16 @@ class Nest:
             for value in node.inputs:
                 if value not in self.group.members:
                     self._read(value)
-        if self.joined and not fits(self, self.joined):
+        self.parts = split(self, self.joined) if self.joined else None
+        if self.joined and self.parts is None:
             values, self.joined = list(self.joined), {}
             for value in values:
                 self.low.ref(value)
                 self._read(value)
 
     def _add_elements(self, places: dict[Node, Array]) -> None:
-        if self.joined:
-            lower_parts(self, self.joined, lambda: self.lower_body(places, {}))
+        if self.parts is not None:
+            self.parts.lower(lambda: self.lower_body(places, {}))
         else:
             self.lower_nest(self.loops, lambda: self.lower_body(places, {}))
 

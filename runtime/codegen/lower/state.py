@@ -79,6 +79,7 @@ class Lowering(Sizes):
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
         self.index_names: list[ir.Var] = []  # loop variables by depth
+        self.stride_names: dict[Dims, Atom] = {}  # products of dimensions
         self.empty_buffers: dict[DType, str] = {}
         self.functions: list[Any] = []  # recursive functions that were lowered (see `recursion.py`)
         self.callable: dict[str, Any] = {}  # by name, the functions that `call` nodes here may call
@@ -106,10 +107,10 @@ class Lowering(Sizes):
         """Adds a loop."""
         self.add(self.for_each(index, bounds, body))
 
-    def nest(self, index: ir.Var, size: ir.Expr, body: ir.Block, large: bool, may_join: bool = True) -> None:
+    def nest(self, index: ir.Var, bounds: Bounds, body: ir.Block, large: bool, may_join: bool = True) -> None:
         """Adds the loop of a nest over elements. large: it is worth running on threads. may_join: another nest over the
         same rows may be fused with it; False if it calls a function that writes to arrays."""
-        self.nest_loop = self.for_each(index, size, body)
+        self.nest_loop = self.for_each(index, bounds, body)
         self.nest_loop.nest = may_join
         self.nest_loop.parallel = large and not ir.may_leave(body)
         self.add(self.nest_loop)
@@ -263,7 +264,16 @@ class Lowering(Sizes):
         """For each dimension, the distance between neighbouring elements in the buffer."""
         if array.strides is not None:
             return array.strides
-        return tuple(self.atom(product(array.dims[axis + 1 :]), "stride") for axis in range(len(array.dims)))
+        return tuple(self._stride(array.dims[axis + 1 :]) for axis in range(len(array.dims)))
+
+    def _stride(self, dims: Dims) -> Atom:
+        known = self.stride_names.get(dims)
+        if known is not None and self.is_visible(known):
+            return known
+        found = self.stride_names[dims] = self.atom(product(dims), "stride")
+        if isinstance(found, ir.Var) and found not in dims:
+            self.extents.values[found.name] = self.extents.product(dims)
+        return found
 
     def empty_buffer(self, dtype: DType) -> ir.Var:
         """An empty array; the function has one for each dtype."""
@@ -282,7 +292,7 @@ class Lowering(Sizes):
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
-            dict(self.kept), set(self.fresh), list(self.reports), list(self.functions),
+            dict(self.kept), set(self.fresh), list(self.reports), list(self.functions), dict(self.stride_names),
             self.extents.snapshot(),
         )  # fmt: skip
 
@@ -291,7 +301,7 @@ class Lowering(Sizes):
         self.nest_loop = None
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
-            self.sizes, self.index_names, self.kept, self.fresh, self.reports, self.functions,
+            self.sizes, self.index_names, self.kept, self.fresh, self.reports, self.functions, self.stride_names,
         ) = saved[1:-1]  # fmt: skip
         self.extents.restore(saved[-1])
 

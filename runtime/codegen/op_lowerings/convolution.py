@@ -57,11 +57,11 @@ class _Sizes:
         self.filters: int = math.prod((*terms, depth)) if known else 0  # type: ignore[arg-type]
         dtype = node.outputs[0].dtype
         self.is_large = self.elements * self.depth >= cost_model.GEMM_MULTIPLICATIONS
-        self.on_threads = sys.platform != "win32" and self.elements >= cost_model.PARALLEL_WORK
+        has_threads = sys.platform != "win32" and not low.for_device
+        self.on_threads = has_threads and self.elements >= cost_model.PARALLEL_WORK
         self.in_strips = (
             dtype.is_floating
-            and not low.for_device
-            and sys.platform != "win32"
+            and has_threads
             and self.elements * dtype.np.itemsize >= 2 * cost_model.CONVOLUTION_STRIP
             and self.elements * self.depth >= cost_model.PARALLEL_WORK
             and 0 < self.depth <= cost_model.CONVOLUTION_DEPTH

@@ -7,6 +7,8 @@
 
                                    lib.in_threads(part, threads, n, (a, x))
 
+A loop over a part of the rows counts from 0 there: `for i_1 in range(first, last): i = i_1 + 1`.
+
 Indices are printed as unsigned, because numba lets a negative one count from the end, which the machine can't do in
 vectors; of a loop that starts at 0 it knows that there are none.
 
@@ -28,6 +30,7 @@ from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -95,7 +98,8 @@ def run(kernel: Kernel) -> None:
 
 
 def _on_threads(kernel: Kernel, loop: ir.For) -> ir.Run:
-    assert loop.start == ir.ZERO
+    if loop.start != ir.ZERO:
+        loop = _from_zero(kernel, loop)
     own = ir.assigned(loop.body) | {loop.index}
     used = tuple(ir.Var(name) for name in sorted(ir.mentioned(loop.body) - own))
     part = kernel.names.fresh("part")
@@ -103,6 +107,13 @@ def _on_threads(kernel: Kernel, loop: ir.For) -> ir.Run:
     kernel.functions.append(ir.Function(part, ("first", "last", *(each.name for each in used)), [inner], kind="part"))
     threads = ir.Var(thread_count_in(kernel.constants))
     return ir.Run(ir.call("lib.in_threads", ir.Var(part), threads, loop.stop, ir.Tuple(used)))
+
+
+def _from_zero(kernel: Kernel, loop: ir.For) -> ir.For:
+    """The same loop with another index, which counts from 0."""
+    index = kernel.names.fresh(loop.index)
+    body = [ir.assign(loop.index, ir.Var(index, INT64) + loop.start), *loop.body]
+    return ir.For(index, ir.ZERO, loop.stop - loop.start, ir.ONE, body)
 
 
 def thread_count_in(constants: list[tuple[str, Any]]) -> str:
