@@ -418,14 +418,28 @@ def _in_order(low: KernelBuilder, places: Iterable[Polynomial]) -> list[Polynomi
 
 
 def _is_one_array(low: KernelBuilder, split: _Split) -> bool:
-    """Whether what is joined are parts of one array, with the same strides: then only the offset depends on the part,
-    as in an array that is rolled."""
+    """Whether what is joined are parts of one array, with the same strides, and a number around them: then only the
+    offset depends on the part, and whether the number is read, as in an array that is rolled or padded."""
     leaves = list(_leaves(split))
-    if not all(isinstance(each.ref, Array) for each in leaves):
+    arrays = [each for each in leaves if isinstance(each.ref, Array)]
+    numbers = [each.ref for each in leaves if isinstance(each.ref, Virtual) and each.ref.uniform]
+    if not arrays or len(arrays) + len(numbers) < len(leaves):
         return False
-    if len({(each.ref.buffer, _strides(low, each.ref)) for each in leaves}) > 1:
+    if len({(each.ref.buffer, _strides(low, each.ref)) for each in arrays}) > 1:
         return False
-    return not any(own == ir.ONE != wide for each in leaves for own, wide in zip(each.ref.dims, each.dims))
+    if len({each.element(()) for each in numbers}) > 1 or (numbers and not _has_elements(low, split)):
+        return False
+    return not any(own == ir.ONE != wide for each in arrays for own, wide in zip(each.ref.dims, each.dims))
+
+
+def _has_elements(low: KernelBuilder, tree: _Tree) -> bool:
+    """Whether no part is empty, so that there is a row of the array for each row of the numbers around it."""
+    if isinstance(tree, _Leaf):
+        return True
+    return all(
+        low.extents.is_least(stop - start - 1, assume=False) and _has_elements(low, each)
+        for start, stop, each in tree.parts
+    )
 
 
 def _leaves(tree: _Tree) -> Iterator[_Leaf]:
@@ -451,11 +465,7 @@ def _reader(nest: Any, tree: _Tree) -> Any:
     element."""
     low = nest.low
     if isinstance(tree, _Split):
-        first = next(_leaves(tree)).ref
-        strides = low.strides(first)
-        at = _offset(nest, tree, strides)
-        access = Access(low, Array(first.buffer, nest.dims, strides, at, whole=False), nest.dims)
-        return lambda: access.element(nest.loops, nest.name_offset)
+        return _row_reader(nest, tree)
     if tree.inner is not None:
         inner = type(nest)(low, tree.ref.group)
         inner.loops = nest.loops
@@ -474,17 +484,52 @@ def _reader(nest: Any, tree: _Tree) -> Any:
     return lambda: access.element(nest.loops, nest.name_offset)
 
 
-def _offset(nest: Any, tree: _Tree, strides: Sequence[Atom]) -> Atom:
-    """Where an operand that is one array begins, in the current row."""
-    low = nest.low
+def _row_reader(nest: Any, split: _Split) -> Any:
+    """The same for an operand that is one array, and perhaps a number around it. Where that is to be read, an element
+    of the nearest row of the array is loaded and left."""
+    low, refs = nest.low, [each.ref for each in _leaves(split)]
+    number = next((each.element(()) for each in refs if isinstance(each, Virtual)), None)
+    array = next((each for each in refs if isinstance(each, Array)), None)
+    if array is None:  # in this range of the innermost axis
+        return lambda: number
+    strides = low.strides(array)
+    at, is_inside = _row(nest, split, strides)
+    access = Access(low, Array(array.buffer, nest.dims, strides, low.atom(at, "at"), whole=False), nest.dims)
+    if is_inside == ir.TRUE:
+        return lambda: access.element(nest.loops, nest.name_offset)
+    inside = low.assign(is_inside, "inside")
+    return lambda: inside.choose(low.assign(access.element(nest.loops, nest.name_offset), "v"), number)
+
+
+def _row(nest: Any, tree: _Tree, strides: Sequence[Atom]) -> tuple[ir.Expr, ir.Expr]:
+    """Where an operand that is one array begins in the current row, and whether the row is one of the array."""
+    low, atom = nest.low, nest.low.extents.atom
     if isinstance(tree, _Leaf):
-        return low.atom(_from_shift(low, tree.ref.offset, tree.shift, strides), "at")
-    index = nest.loops[tree.axis].index
-    *others, (_, _, last) = tree.parts
-    found = _offset(nest, last, strides)
-    for _, stop, each in reversed(others):
-        found = index.compare("<", low.extents.atom(stop, "stop")).choose(_offset(nest, each, strides), found)
-    return low.atom(found, "at")
+        if isinstance(tree.ref, Virtual):
+            return ir.ZERO, ir.FALSE
+        return low.atom(_from_shift(low, tree.ref.offset, tree.shift, strides), "at"), ir.TRUE
+    index, stride = nest.loops[tree.axis].index, strides[tree.axis]
+    rows = [_row(nest, each, strides) for _, _, each in tree.parts]
+    arrays = [number for number, (_, is_inside) in enumerate(rows) if is_inside != ir.FALSE]
+    if not arrays:
+        return ir.ZERO, ir.FALSE
+    places: list[ir.Expr] = []
+    tests: list[ir.Expr] = []
+    for number, ((start, stop, _), (at, is_inside)) in enumerate(zip(tree.parts, rows)):
+        if number in arrays:
+            places.append(at)
+            bounds = [index.compare(">=", atom(start, "start"))] if number else []
+            bounds += [index.compare("<", atom(stop, "stop"))] if number < len(rows) - 1 else []
+            bounds += [is_inside] if is_inside != ir.TRUE else []
+            tests.append(ir.both(*bounds) if bounds else ir.TRUE)
+            continue
+        nearest = min(arrays, key=lambda each: abs(each - number))
+        row = tree.parts[nearest][0] if nearest > number else tree.parts[nearest][1] - 1
+        places.append(rows[nearest][0] + (atom(row, "row") - index) * stride)
+    found = low.atom(places[-1], "at")
+    for (_, stop, _), place in reversed(list(zip(tree.parts, places))[:-1]):
+        found = low.atom(index.compare("<", atom(stop, "stop")).choose(low.atom(place, "at"), found), "at")
+    return found, ir.TRUE if all(is_inside == ir.TRUE for _, is_inside in rows) else ir.either(*tests)
 
 
 def _moved(low: KernelBuilder, leaf: _Leaf, dims: Dims) -> Any:
