@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.codegen.cache import kernel_cache
+from runtime.codegen.device import several_trips
 from runtime.codegen.device.c_functions import definitions
 from runtime.codegen.device.given_arrays import Given
 from runtime.codegen.device.independence import written
@@ -124,6 +125,8 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     """
     form = spmd_of(source)
     functions, given = form.functions, form.given
+    for function in functions:
+        several_trips.run(function, form.strided)
     signature_text = signature_with(source.signature, given)
     symbol = "kernel"
     program = Program(functions, library(), builtins=device.BUILTINS, spmd=True)

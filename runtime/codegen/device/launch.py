@@ -121,7 +121,8 @@ class DeviceKernel:
             shape = Shape(1, _WARP)
         else:
             most = limits.meeting if module.meets else limits.blocks
-            blocks = min(most, -(-elements // BLOCK))
+            each = cost_model.DEVICE_ELEMENTS if module.meets else 1
+            blocks = min(most, -(-elements // (BLOCK * each)))
             if blocks <= 1 or (module.meets and elements <= cost_model.DEVICE_ONE_BLOCK):
                 whole = -(-elements // _WARP) * _WARP
                 shape = Shape(1, max(_WARP, min(whole, limits.block_size // _WARP * _WARP)))

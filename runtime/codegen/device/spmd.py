@@ -58,12 +58,14 @@ class Spmd:
     given       the arrays that its host gives it behind its other arguments
     shared      how many loops threads share
     alone       why loops are left to one thread, and how many for that reason
+    strided     the loops over a thread's own trips: loop -> the variables that it adds to
     """
 
     functions: list[ir.Function]
     given: Given
     shared: int
     alone: dict[str, int]
+    strided: dict[ir.Statement, frozenset[str]]
 
 
 def spmd(functions: Sequence[ir.Function], library: Library, signature_text: str, details: int) -> Spmd:
@@ -141,6 +143,7 @@ class _Rewriter:
         self.made: list[ir.Function] = []
         self.shared = 0
         self.alone: dict[str, int] = {}
+        self.strided: dict[ir.Statement, frozenset[str]] = {}
 
     def kernel(self, parameters: Sequence[Type]) -> Spmd:
         """The kernel, after the functions that it calls."""
@@ -148,7 +151,7 @@ class _Rewriter:
         self.given = given_arrays(function, parameters)
         kernel = self._rewritten(function, "kernel", parameters)
         kernel.parameters = (*kernel.parameters, *self.given.parameters.values())
-        return Spmd([*self.made, kernel], self.given, self.shared, self.alone)
+        return Spmd([*self.made, kernel], self.given, self.shared, self.alone, self.strided)
 
     def total(self, join: str, type_: Scalar) -> str:
         """The name of the function that joins what all threads have."""
@@ -585,7 +588,10 @@ class _Body:
         self.out.append(ir.assign(bound.name, ir.Convert(INT64, stop)))
         self.out.append(ir.assign(trip.name, start + self.thread if start != ir.ZERO else self.thread))
         step = ir.assign(trip.name, trip + self.threads)
-        self.out.append(ir.While(trip.compare("<", bound), [*indices, *body, step]))
+        strided = ir.While(trip.compare("<", bound), [*indices, *body, step])
+        if caught is None:
+            self.rewriter.strided[strided] = frozenset(parts)
+        self.out.append(strided)
         if ticks is not None:
             self.out.append(ir.assign(ir.TICKS, ticks))
         if caught is not None:
