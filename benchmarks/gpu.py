@@ -209,6 +209,35 @@ def _rnn_jax(jax: Any, jnp: Any) -> Callable[..., Any]:
     return run
 
 
+def _matrix(rows: int, columns: int) -> np.ndarray:
+    return _numbers(rows * columns).reshape(rows, columns)
+
+
+def _softmax_torch(torch: Any) -> Callable[..., Any]:
+    return lambda x: torch.softmax(x, 1)
+
+
+def _softmax_cupy(cupy: Any) -> Callable[..., Any]:
+    def softmax(x: Any) -> Any:
+        powers = cupy.exp(x - x.max(1, keepdims=True))
+        return powers / powers.sum(1, keepdims=True)
+
+    return softmax
+
+
+def _columns_of(rows: int, columns: int, small: int) -> Workload:
+    return Workload(
+        f"the sums of {columns} columns, rows", (rows, small),
+        {
+            "autograph": lambda n: _ours(lambda x: ag.reduce_sum(x, 0), _matrix(n, columns)),
+            "JAX": lambda n: _jax(lambda jax, jnp: lambda x: jnp.sum(x, 0), _matrix(n, columns)),
+            "torch.compile": lambda n: _torch(lambda torch: lambda x: torch.sum(x, 0), _matrix(n, columns)),
+            "CuPy": lambda n: _cupy(lambda cupy: lambda x: x.sum(0), _matrix(n, columns)),
+        },
+        lambda n: 4.0 * n * columns,
+    )  # fmt: skip
+
+
 def _chain_of(size: int, small: int, target: dict[str, float]) -> Workload:
     return Workload(
         f"a chain of 8 operations over {size:.0e} numbers",
@@ -237,6 +266,18 @@ WORKLOADS = [
         },
         lambda n: 4.0 * n, {"copy": 1 / 0.85},
     ),
+    Workload(
+        "softmax of rows of 1,024, rows", (8192, 8),
+        {
+            "autograph": lambda n: _ours(ag.nn.softmax, _matrix(n, 1024)),
+            "JAX": lambda n: _jax(lambda jax, jnp: jax.nn.softmax, _matrix(n, 1024)),
+            "torch.compile": lambda n: _torch(_softmax_torch, _matrix(n, 1024)),
+            "CuPy": lambda n: _cupy(_softmax_cupy, _matrix(n, 1024)),
+        },
+        lambda n: 8.0 * n * 1024,
+    ),
+    _columns_of(1_000_000, 16, 50),
+    _columns_of(4096, 1024, 50),
     Workload(
         "2,000 trips over 1e6 numbers, with a test for convergence", (10**6, 20),
         {

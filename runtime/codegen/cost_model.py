@@ -152,3 +152,8 @@ DEVICE_ELEMENTS = 4
 DEVICE_TRIPS = 4
 DEVICE_TRIP_WORK = 200
 DEVICE_CALL = 16
+# Elements of a row that is added up: those for each row from which all threads share each row, and those below which
+# a thread takes a row; a warp takes the others. Estimated: a warp takes 32 elements in some 150 ns, the barrier of a
+# grid 2 us.
+DEVICE_LONG_ROW = 512
+DEVICE_SHORT_ROW = 16

@@ -23,7 +23,7 @@ from runtime.codegen.device import launch
 from runtime.gpu import cuda_driver
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import C_TYPES, Shape
-from runtime.llvm import device as interface
+from runtime.llvm import device_layout as layout
 from tests.device.toolkit import cuda_header
 
 _SOURCE = Path(__file__).with_name("driver.c")
@@ -105,15 +105,15 @@ class Pretended:
         kinds, kernel = found
         environment, *given = [C_TYPES[kind].from_address(at).value for kind, at in zip(kinds, parameters)]
         # Emulated threads need more memory than those of a GPU.
-        shape, size = self.emulator.shape, interface.environment_size()
-        larger = np.zeros(interface.environment_size(shape.blocks, shape.threads), np.uint8)
+        shape, size = self.emulator.shape, layout.environment_size()
+        larger = np.zeros(layout.environment_size(shape.blocks, shape.threads), np.uint8)
         own = larger.ctypes.data
         ctypes.memmove(own, environment, size)
         done = threading.Event()
-        watch = threading.Thread(target=_hand_on, args=(environment + interface.STOP, own + interface.STOP, done))
+        watch = threading.Thread(target=_hand_on, args=(environment + layout.STOP, own + layout.STOP, done))
         watch.start()
         try:
-            self.emulator.launch(kernel, [own, *given], shape, own + interface.STOP, True)
+            self.emulator.launch(kernel, [own, *given], shape, own + layout.STOP, True)
         finally:
             done.set()
             watch.join()

@@ -22,6 +22,7 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import function as printed
 from runtime.kernel_ir.types import Array, Scalar, Type, Unsupported, signature
 from runtime.llvm import device, target
+from runtime.llvm.device_layout import MOST_BLOCKS
 from runtime.llvm.program import Program
 
 
@@ -53,7 +54,7 @@ class DeviceModule:
     alone: dict[str, int]
     meets: bool
     symbol: str = "kernel"
-    most_blocks: int = device.MOST_BLOCKS
+    most_blocks: int = MOST_BLOCKS
 
     @property
     def kinds(self) -> list[str]:

@@ -18,13 +18,22 @@ from runtime.codegen.device.device_module import DeviceModule, device_module
 from runtime.codegen.kernel.source import KernelSource
 from runtime.gpu.interface import BLOCK, HostMemory, OutOfMemory, Shape
 from runtime.gpu.memory import Buffer, DeviceArray, Place
-from runtime.kernel_ir.types import Array, results
-from runtime.llvm import device as interface
+from runtime.kernel_ir.types import Array, Scalar, Type, results
+from runtime.llvm import device_layout as layout
+from runtime.llvm.device import slots
 from runtime.profiling import span
 
 _HEAP = 1 << 20  # bytes at first
 _WARP = 32  # threads that a GPU runs in step
 _SHAPES = 1000  # numbers of elements whose shapes of launches are kept
+
+
+def _rank_and_dtype(type_: Type) -> tuple[int | None, np.dtype]:
+    """Of an array its rank, of a number None; and the dtype of its elements."""
+    if isinstance(type_, Array):
+        return type_.rank, np.dtype(type_.element.name)
+    assert isinstance(type_, Scalar)
+    return None, np.dtype(type_.name)
 
 
 def _form(shape: Shape, module: DeviceModule) -> str:
@@ -55,11 +64,8 @@ class DeviceKernel:
             self._kernel = place.backend.load(self.module)
         self._heap = _HEAP if self.module.makes_arrays else 0
         self._fails = bool(source.errors)
-        self._result = [
-            (item.rank, np.dtype(item.element.name)) if isinstance(item, Array) else (None, np.dtype(item.name))
-            for item in results(self.module.result)
-        ]
-        self._slots = interface.slots(self.module.result)
+        self._result = [_rank_and_dtype(item) for item in results(self.module.result)]
+        self._slots = slots(self.module.result)
         self._is_array = [isinstance(type_, Array) for type_ in self.module.parameters]
         self._elements = [np.dtype(each.name) for each in self.module.given.elements]
         self._shapes: dict[int, tuple[Shape, str]] = {}
@@ -159,14 +165,14 @@ class DeviceKernel:
             with span("device", f"{self.name} on {place.short}", threads=shape.threads):
                 place.clean = False
                 given = [environment, *values, found.address]
-                backend.launch(self._kernel, given, shape, environment + interface.STOP, self.module.meets)
+                backend.launch(self._kernel, given, shape, environment + layout.STOP, self.module.meets)
             numbers = found.content
             if not numbers[0]:
                 # A kernel that has not failed leaves the head as it was.
                 place.clean = not (self._heap or backend.record or (self._fails and numbers[1]))
                 return numbers[1 : self._slots].copy()
             lacking = np.empty(1, np.int64)
-            backend.read(environment + interface.LACKING, lacking)
+            backend.read(environment + layout.LACKING, lacking)
             wanted = int(lacking[0])
             if wanted > 1 << 46 or not wanted:
                 raise place.out_of_memory(wanted, self._made) from OutOfMemory(wanted)
@@ -179,25 +185,25 @@ class DeviceKernel:
         place, backend = self.place, self.place.backend
         emulated = backend.record is not None
         of_shape = (shape.blocks, shape.threads) if emulated else ()
-        environment = place.scratch("threads", interface.environment_size(*of_shape)).address
-        size = interface.head_size(emulated, bool(self._heap), *of_shape)
+        environment = place.scratch("threads", layout.environment_size(*of_shape)).address
+        size = layout.head_size(emulated, bool(self._heap), *of_shape)
         shared = place.host_memory(8 * self._slots, size)
         if not place.clean or self._heap:
             heap = place.scratch("heap", self._heap).address if self._heap else 0
             head = shared[1].content
             head[: size // 8] = 0
-            head[interface.TOP // 8], head[interface.END // 8] = heap, heap + self._heap
-            head[interface.KEY // 8] = interface.NO_FAILURE
+            head[layout.TOP // 8], head[layout.END // 8] = heap, heap + self._heap
+            head[layout.KEY // 8] = layout.NO_FAILURE
             backend.write_from(environment, shared[1], size)
         return environment, shared[0]
 
-    def _results(self, slots: np.ndarray, given: Sequence[DeviceArray]) -> list[Any]:
+    def _results(self, written: np.ndarray, given: Sequence[DeviceArray]) -> list[Any]:
         found: list[Any] = []
         at = 0
-        numbers = slots.tolist()
+        numbers = written.tolist()
         for rank, dtype in self._result:
             if rank is None:
-                found.append(slots[at : at + 1].view(dtype)[0])
+                found.append(written[at : at + 1].view(dtype)[0])
                 at += 1
                 continue
             address = numbers[at]

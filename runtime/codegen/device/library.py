@@ -201,6 +201,23 @@ def total(value):
 """
 
 
+# What the lanes of a warp join, for all of them.
+_WARP_TOTAL = """
+def warp_total(value):
+    place = gpu.place_in_block()
+    size = gpu.block_size()
+    width = gpu.warp_size()
+    lane = place % width
+    step = width // 2
+    while step > 0:
+        other = gpu.of_lane(value, lane + step)
+        if lane + step < width and place + step < size:
+            value = joined(value, other)
+        step = step // 2
+    return gpu.of_lane(value, 0)
+"""
+
+
 # What the threads before each one join, in the same way: in a warp by doubling steps.
 _PREFIX = """
 def prefix(value, nothing):
@@ -266,6 +283,11 @@ def prefix_function(name: str, join: Join) -> ir.Function:
 def total_function(name: str, join: Join) -> ir.Function:
     """The function that joins a number of each thread, and gives the whole to all."""
     return _joining(_TOTAL, name, join)
+
+
+def warp_total_function(name: str, join: Join) -> ir.Function:
+    """The function that joins a number of each lane of a warp, and gives the whole to all of them."""
+    return _joining(_WARP_TOTAL, name, join)
 
 
 def _joining(text: str, name: str, join: Join) -> ir.Function:

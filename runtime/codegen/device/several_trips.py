@@ -24,7 +24,8 @@ from runtime.kernel_ir import ir
 
 
 def run(function: ir.Function, shared: Mapping[ir.Statement, Collection[str]]) -> None:
-    """Changes a function in SPMD form. shared: the loops that threads share, each with the variables that it adds to."""
+    """Changes a function in SPMD form. shared: the loops that threads share, each with
+    the variables that it adds to."""
     names = ir.mentioned(function.body).union(function.parameters)
     for block in list(ir.walk_blocks(function.body)):
         for item in [each for each in block if each in shared]:
@@ -47,32 +48,29 @@ def _several(loop: ir.While, totals: Collection[str], count: int, names: set[str
     """The loop over `count` trips at a time; the loop itself does the rest."""
     *body, step = loop.body
     test = loop.test
-    assert isinstance(test, ir.Compare) and isinstance(step, ir.Assign) and isinstance(step.value, ir.Binary)
+    assert isinstance(test, ir.Compare)
+    assert isinstance(step, ir.Assign)
+    assert isinstance(step.value, ir.Binary)
     trip, threads = step.value.left, step.value.right
     assert isinstance(trip, ir.Var)
     own = sorted(ir.assigned(body) - set(totals))
     found: ir.Block = []
-    renamed: list[dict[str, ir.Expr]] = [{}]
-    for number in range(1, count):
-        values: dict[str, ir.Expr] = {trip.name: ir.Var(_fresh(trip.name, names))}
+    renamed: list[dict[str, ir.Var]] = [{}]
+    for _ in range(1, count):
+        values = {trip.name: ir.Var(_fresh(trip.name, names))}
         values.update((name, ir.Var(_fresh(name, names))) for name in own)
         before = renamed[-1].get(trip.name, trip)
-        found.append(ir.assign(values[trip.name].name, before + threads))  # type: ignore[attr-defined]
+        found.append(ir.assign(values[trip.name].name, before + threads))
         renamed.append(values)
     for item in body:
         for values in renamed:
             (other,) = ir.copied([item])
             ir.map_operands(other, lambda each, values=values: ir.substituted(each, values))  # type: ignore[misc]
             if isinstance(other, ir.Assign):
-                other.targets = tuple(_name(values, name) for name in other.targets)
+                other.targets = tuple(values[name].name if name in values else name for name in other.targets)
             found.append(other)
     found.append(ir.assign(trip.name, trip + threads * count))
     return ir.While(ir.Compare("<", trip, test.right - threads * (count - 1)), found, loop.loop)
-
-
-def _name(values: Mapping[str, ir.Expr], name: str) -> str:
-    found = values.get(name)
-    return found.name if isinstance(found, ir.Var) else name
 
 
 def _fresh(base: str, names: set[str]) -> str:

@@ -15,6 +15,8 @@ Every thread runs the statements outside of shared loops alike, with the same va
 way through branches and loops. Where statements write to memory,
 
 - a loop whose trips are independent (`independence.py`) is shared: thread t takes the trips t, t + threads, …
+- of a loop over rows with totals a warp takes a row, and its lanes share the loops in it; if rows are few and long, all
+  threads share each, and if they are short, a thread takes a row;
 - of a loop with a running total each thread takes a part of the trips, from the total of the parts before it on;
 - of a loop that stores in places which only its trips know, each thread runs all trips, and does the stores to its own
   part of the array;
@@ -29,19 +31,22 @@ Checks that fail in a shared loop leave it: of all trips that failed, the first 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.device.counted_loops import ranges, whole_ranges
+from runtime.codegen.device.failing_trips import Caught, is_failure
 from runtime.codegen.device.given_arrays import Given, given_arrays
 from runtime.codegen.device.independence import Scan, Shared, Total, analysed, read, read_by, written
-from runtime.codegen.device.library import prefix_function, total_function
+from runtime.codegen.device.library import prefix_function, total_function, warp_total_function
 from runtime.codegen.device.owned_stores import owned
 from runtime.codegen.device.partial_results import WORDS, joined, neutral
+from runtime.codegen.device.pending_accesses import Pending
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64, Array, Scalar, Type, signature
-from runtime.llvm.device import BUILTINS, MOST_DETAILS, MOST_HANDED_OVER
+from runtime.llvm.device import BUILTINS
+from runtime.llvm.device_layout import MOST_DETAILS, MOST_HANDED_OVER
 from runtime.llvm.infer import Inference
 from runtime.llvm.program import Library, Program
 
@@ -157,6 +162,10 @@ class _Rewriter:
         """The name of the function that joins what all threads have."""
         return self._joining("total", total_function, join, type_)
 
+    def warp_total(self, join: str, type_: Scalar) -> str:
+        """The name of the function that joins what the lanes of a warp have."""
+        return self._joining("warp_total", warp_total_function, join, type_)
+
     def prefix(self, join: str, type_: Scalar) -> str:
         """The name of the function that joins what the threads before each one have."""
         return self._joining("prefix", prefix_function, join, type_)
@@ -219,32 +228,6 @@ class _Writes:
         )
 
 
-@dataclass
-class _Pending:
-    """What threads may still be doing since the last barrier: memory that all read, that all write, that the first one
-    writes."""
-
-    reads: set[str] = field(default_factory=set)
-    writes: set[str] = field(default_factory=set)
-    first: set[str] = field(default_factory=set)
-
-    def copy(self) -> _Pending:
-        return _Pending(set(self.reads), set(self.writes), set(self.first))
-
-    def join(self, other: _Pending) -> None:
-        self.reads |= other.reads
-        self.writes |= other.writes
-        self.first |= other.first
-
-    def conflicts(self, reads: set[str], writes: set[str], first: bool) -> bool:
-        if reads & self.writes or writes & (self.reads | self.writes):
-            return True
-        return not first and bool((reads | writes) & self.first)
-
-    def __bool__(self) -> bool:
-        return bool(self.reads or self.writes or self.first)
-
-
 # Memory of a launch's environment, as the barriers see it.
 _HANDED_OVER, _FAILURES = "(values of the first thread)", "(failures)"
 
@@ -259,7 +242,8 @@ class _Body:
         self.arrays = {name for name, type_ in types.variables.items() if isinstance(type_, Array)}
         self.names = ir.mentioned(function.body).union(function.parameters)
         self.thread, self.threads = (ir.Var(self._fresh(name)) for name in ("thread", "threads"))
-        self.pending = _Pending()
+        self.in_warp = False  # whether what is written is for the lanes of a warp, instead of all threads
+        self.pending = Pending()
         self.out: ir.Block = []
 
     def statements(self) -> ir.Block:
@@ -281,8 +265,8 @@ class _Body:
     # --- barriers ----------------------------------------------------------------------------------------------------
 
     def _barrier(self) -> None:
-        self.out.append(ir.Run(ir.call("gpu.barrier")))
-        self.pending = _Pending()
+        self.out.append(ir.Run(ir.call("gpu.warp_barrier" if self.in_warp else "gpu.barrier")))
+        self.pending = Pending()
 
     def _touch(self, reads: set[str], writes: set[str], first: bool = False) -> None:
         """A statement reads and writes memory, as all threads do or as the first one does: a barrier, if need be."""
@@ -330,7 +314,7 @@ class _Body:
         elif isinstance(item, ir.Alloc):
             self._touch(self._reads(item), set())
             self.out.append(item)
-            self.pending = _Pending()  # it begins and ends with a barrier
+            self.pending = Pending()  # it begins and ends with a barrier
         elif isinstance(item, (ir.Break, ir.Continue)):
             if self.pending:
                 self._barrier()
@@ -383,7 +367,7 @@ class _Body:
         self._touch(self._reads(item), set())
         outer, start = self.out, self.pending
         made: list[ir.Block] = []
-        after = _Pending()
+        after = Pending()
         for block in (item.body, item.orelse):
             self.out, self.pending = [], start.copy()
             self._block(block)
@@ -397,6 +381,8 @@ class _Body:
     def _loop(self, item: ir.For | ir.While) -> None:
         if isinstance(item, ir.For) and self._is_worth_sharing(item) and self._has_long_rows(item):
             self._rows_or_scans(item)
+        elif isinstance(item, ir.For) and (long := self._row_with_totals(item)) is not None:
+            self._rows_with_totals(item, long)
         elif isinstance(item, ir.For) and self._is_worth_sharing(item):
             self._share(item, self.loops.shared[item])
         elif not self._writes_memory(item):
@@ -431,17 +417,86 @@ class _Body:
 
     def _rows_or_scans(self, item: ir.For) -> None:
         """Threads share the rows, if there are as many, or else each row."""
+        rows = item.stop if item.start == ir.ZERO else item.stop - item.start
+        self._either(rows.compare("<", self.threads), self._together, self._share_it, item)
+
+    def _row_with_totals(self, item: ir.For) -> ir.For | None:
+        """Of a loop over rows that a warp can take together, the first loop in it that adds up what it goes over."""
+        if self.in_warp or not self._is_worth_sharing(item):
+            return None
+        info = self.loops.shared[item]
+        if info.totals or info.fails:
+            return None
+        found: ir.For | None = None
+        for each in item.body:
+            if isinstance(each, ir.For):
+                shared = self.loops.shared.get(each)
+                if shared is None or shared.fails or not _is_straight(each.body):
+                    return None
+                if shared.totals and found is None:
+                    found = each
+                if not (shared.totals or written([each])):
+                    return None
+            elif not _is_straight([each]):
+                return None
+        return found
+
+    def _rows_with_totals(self, item: ir.For, long: ir.For) -> None:
+        rows = item.stop if item.start == ir.ZERO else item.stop - item.start
+        length = long.stop if long.start == ir.ZERO else long.stop - long.start
+        if ir.variables(length).isdisjoint(ir.assigned(item.body) | {item.index}):
+            is_long = length.compare(">", rows * cost_model.DEVICE_LONG_ROW)
+            is_short = length.compare("<", cost_model.DEVICE_SHORT_ROW)
+
+            def not_long(loop: ir.For) -> None:
+                self._either(is_short, self._share_it, self._warps, loop)
+
+            self._either(is_long, self._together, not_long, item)
+        else:
+            self._warps(item)
+
+    def _share_it(self, item: ir.For) -> None:
+        self._share(item, self.loops.shared[item])
+
+    def _either(self, test: ir.Expr, yes: Callable[[ir.For], None], no: Callable[[ir.For], None], item: ir.For) -> None:
+        """A loop in one of two forms."""
         outer, start = self.out, self.pending
         made: list[ir.Block] = []
-        after = _Pending()
-        for form in (self._together, lambda rows: self._share(rows, self.loops.shared[rows])):
+        after = Pending()
+        for form in (yes, no):
             self.out, self.pending = [], start.copy()
             form(item)
             made.append(self.out)
             after.join(self.pending)
         self.out, self.pending = outer, after
-        rows = item.stop if item.start == ir.ZERO else item.stop - item.start
-        self.out.append(ir.If(rows.compare("<", self.threads), *made))
+        self.out.append(ir.If(test, *made))
+
+    def _warps(self, item: ir.For) -> None:
+        """Each warp takes every so many rows, and its lanes share the loops over a row."""
+        self._touch(read([item]) & self.arrays, written(item.body))
+        row, warps, lane, lanes, bound = (
+            ir.Var(self._fresh(name)) for name in ("row", "warps", "lane", "lanes", "stop")
+        )
+        place, size, width = (ir.call(f"gpu.{name}") for name in ("place_in_block", "block_size", "warp_size"))
+        of_block = (size + width - 1) // width
+        first = ir.call("gpu.block") * of_block + place // width
+        self.out += [
+            ir.assign(lane.name, place % width),
+            ir.assign(lanes.name, ir.call("min", width, size - (place - lane))),
+            ir.assign(warps.name, ir.call("gpu.blocks") * of_block),
+            ir.assign(row.name, first if item.start == ir.ZERO else item.start + first),
+            ir.assign(bound.name, ir.Convert(INT64, item.stop)),
+        ]
+        outer = self.out, self.pending, self.thread, self.threads
+        self.out, self.pending, self.in_warp = [ir.assign(item.index, row)], Pending(), True
+        self.thread, self.threads = lane, lanes
+        self._block(item.body)
+        if self.pending:
+            self._barrier()
+        body = [*self.out, ir.assign(row.name, row + warps)]
+        self.in_warp = False
+        self.out, self.pending, self.thread, self.threads = outer
+        self.out.append(ir.While(row.compare("<", bound), body))
 
     def _scan(self, item: ir.For, scan: Scan) -> None:
         """Each thread adds up what its part of the trips adds, and runs them from the total of those before it on."""
@@ -469,12 +524,12 @@ class _Body:
             ir.assign(name, prefix),
             ir.assign(name, joined(join, before, total, type_)),
         ]
-        self.pending = _Pending()  # threads meet in it
+        self.pending = Pending()  # threads meet in it
         self._touch(read([item]) & self.arrays, written(item.body))
         self.out.append(ir.For(item.index, first, last, ir.ONE, ir.copied(item.body)))
         if name in self.loops.live[item]:
             self.out.append(ir.assign(name, ir.call(self.rewriter.total(join, type_), own)))
-            self.pending = _Pending()
+            self.pending = Pending()
             self.out.append(ir.assign(name, joined(join, before, total, type_)))
 
     def _owned(self, item: ir.Statement) -> None:
@@ -493,7 +548,7 @@ class _Body:
                 return False
             if each in self.loops.owned or each in self.loops.scans:
                 return False
-            if isinstance(each, ir.Return) and not _is_failure(each):
+            if isinstance(each, ir.Return) and not is_failure(each):
                 return False
         return len(self._handed_over(item)) <= MOST_HANDED_OVER
 
@@ -531,7 +586,7 @@ class _Body:
         own = ({_HANDED_OVER} if values else set()) | ({_FAILURES} if fails else set())
         self._touch(read(items) & self.arrays, written(items) | own, True)
         body = ir.copied(items)
-        caught = _Caught(self, body, in_loop=False) if fails else None
+        caught = Caught(body, self.rewriter.details, self._fresh, in_loop=False) if fails else None
         if caught is not None:
             self.out += caught.start
             body += [ir.If(caught.failed, [ir.Run(ir.call("gpu.report", 0)), *caught.tell()])]
@@ -563,7 +618,7 @@ class _Body:
         ticks = ir.Var(self._fresh("before")) if ir.TICKS in ir.assigned(body) else None
         if ticks is not None:
             self.out.append(ir.assign(ticks.name, ir.Var(ir.TICKS)))
-        caught = _Caught(self, body, in_loop=True) if info.fails else None
+        caught = Caught(body, self.rewriter.details, self._fresh, in_loop=True) if info.fails else None
         if caught is not None:
             self.out += caught.start
         trip = ir.Var(self._fresh("trip"))
@@ -609,7 +664,7 @@ class _Body:
             return None
         return None if loop.index in ir.variables(inner.stop) else inner
 
-    def _leave_shared(self, caught: _Caught, trip: ir.Var) -> None:
+    def _leave_shared(self, caught: Caught, trip: ir.Var) -> None:
         self.out.append(ir.If(caught.failed, [ir.Run(ir.call("gpu.report", trip))]))
         self._barrier()
         self._touch({_FAILURES}, set())
@@ -618,79 +673,11 @@ class _Body:
 
     def _add_up(self, total: Total, before: str) -> None:
         type_ = self.types.scalar(ir.Var(total.name))
-        function = self.rewriter.total(total.join, type_)
+        function = (self.rewriter.warp_total if self.in_warp else self.rewriter.total)(total.join, type_)
         self.out.append(ir.assign(total.name, ir.call(function, ir.Var(total.name))))
-        self.pending = _Pending()  # threads meet in it
+        self.pending = Pending()  # threads meet in it
         self.out.append(ir.assign(total.name, joined(total.join, ir.Var(before), ir.Var(total.name), type_)))
 
 
-class _Caught:
-    """Checks in statements that only some threads run: what leaves the kernel there leaves these statements."""
-
-    def __init__(self, body: _Body, block: ir.Block, in_loop: bool) -> None:
-        """in_loop: whether the block is a loop's, which a failure is to leave."""
-        self._count = body.rewriter.details + 1
-        self._values = [ir.Var(body._fresh(f"failure{k}" if k else "failure")) for k in range(self._count)]
-        self._last: ir.Return | None = None
-        self.start: ir.Block = [ir.assign(each.name, ir.ZERO) for each in self._values]
-        self._catch(block, in_loop)
-
-    @property
-    def failed(self) -> ir.Expr:
-        return self._values[0].compare("!=", 0)
-
-    def tell(self) -> ir.Block:
-        """Writes down what has failed."""
-        return [ir.Run(ir.call("gpu.tell", k, value)) for k, value in enumerate(self._values)]
-
-    def leave(self) -> ir.Return:
-        """Returns what was written down."""
-        assert self._last is not None
-        told = tuple(ir.call("gpu.told", k) for k in range(self._count))
-        return ir.Return(_with_status(self._last, told))
-
-    def _catch(self, block: ir.Block, in_loop: bool = True) -> bool:
-        """Replaces the returns in a block; whether there are any."""
-        found = False
-        for position, item in reversed(list(enumerate(block))):
-            if isinstance(item, ir.Return):
-                self._last = item
-                values = [ir.Convert(INT64, value) for value in _status(item)[: self._count]]
-                steps: ir.Block = [ir.assign(each.name, value) for each, value in zip(self._values, values)]
-                block[position : position + 1] = [*steps, ir.Break()]
-                found = True
-                continue
-            is_loop = isinstance(item, (ir.For, ir.While))
-            inside = [self._catch(each, in_loop or is_loop) for each in ir.blocks(item)]
-            if any(inside):
-                found = True
-                if is_loop and in_loop:
-                    block.insert(position + 1, ir.If(self.failed, [ir.Break()]))
-        return found
-
-
-def _status(item: ir.Return) -> tuple[ir.Expr, ...]:
-    """The status and the numbers that a kernel returns, before its results."""
-    first = item.values[0]
-    while isinstance(first, ir.Binary) and first.op == "+" and len(item.values) == 1:
-        first = first.left
-    return first.items if isinstance(first, ir.Tuple) else item.values
-
-
-def _with_status(item: ir.Return, status: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
-    """The same values with another status and other numbers."""
-
-    def changed(value: ir.Expr) -> ir.Expr:
-        if isinstance(value, ir.Tuple):
-            return ir.Tuple(status)
-        assert isinstance(value, ir.Binary)
-        return ir.Binary("+", changed(value.left), value.right)
-
-    if len(item.values) == 1 and isinstance(item.values[0], ir.Binary):
-        return (changed(item.values[0]),)
-    return (*status, *item.values[len(status) :])
-
-
-def _is_failure(item: ir.Return) -> bool:
-    first = _status(item)[0] if item.values else None
-    return isinstance(first, ir.Const) and isinstance(first.value, int) and first.value > 0
+def _is_straight(block: ir.Block) -> bool:
+    return all(isinstance(item, (ir.Assign, ir.Store)) for item in block)

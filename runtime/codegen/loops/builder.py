@@ -48,6 +48,7 @@ class KernelBuilder(Protocol):
     sizes: dict[ir.Expr, Atom]
     fresh: set[str]
     reports: list[NestReport]
+    for_device: bool
     nest_loop: ir.For | None
 
     @property

@@ -60,7 +60,10 @@ def lower_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]
     reductions = _Reductions(nest, nodes, places)
     reductions.check_means(nodes)
     if any(loop.reduced for loop in running[:inner]):
-        reductions.columns(running)
+        if nest.low.for_device:  # many threads add up a column, as they do a row
+            reductions.rows([loop for loop in running if not loop.reduced], [loop for loop in running if loop.reduced])
+        else:
+            reductions.columns(running)
     elif inner:
         reductions.rows(running[:inner], running[inner:])
     else:

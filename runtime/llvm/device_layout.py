@@ -1,0 +1,43 @@
+"""Where a launch of a kernel in SPMD form keeps what its threads share.
+
+A launch has an environment in the device's memory, of `environment_size(threads)` bytes, whose first bytes
+(`head_size`) its host clears but for three numbers:
+
+    TOP, END    the first free byte of the heap, and the end of it
+    KEY         the first trip of a shared loop that failed; `NO_FAILURE` at the start
+
+The host writes 1 to STOP while the kernel runs, if that is to end.
+"""
+
+from __future__ import annotations
+
+NO_FAILURE = (1 << 63) - 1
+
+# Bytes from the environment's start.
+TOP, END, LACKING, ALLOCATED, BARRIER, KEY, STOP, STOPPED = range(0, 64, 8)
+FREE = 64  # lists of free blocks of the heap
+HEAP_HEAD = FREE + 8 * 256
+MOST_BLOCKS = 1024
+DETAILS = HEAP_HEAD
+MOST_DETAILS = 16  # numbers that come with a status
+HANDED_OVER = DETAILS + 8 * (1 + MOST_DETAILS)
+MOST_HANDED_OVER = 64  # numbers that the first thread hands over at a time
+# Of each block a number, twice: those of one exchange are still read when those of the next one are written.
+OF_BLOCKS = HANDED_OVER + 8 * MOST_HANDED_OVER
+# Of the emulator: of each block and of each thread so many numbers.
+EMULATED = OF_BLOCKS + 16 * MOST_BLOCKS
+BLOCK_BARRIER, TURN, BLOCK_TOTAL, BLOCK_NUMBERS = range(0, 32, 8)
+WARP_BARRIER, OF_LANE, OF_WARP, THREAD_NUMBERS = range(0, 32, 8)
+EMULATED_WARP = 2  # threads
+
+
+def head_size(emulated: bool, makes_arrays: bool, blocks: int = 0, threads: int = 0) -> int:
+    """Bytes of the environment that its host writes before a launch."""
+    if emulated:
+        return environment_size(blocks, threads)
+    return HEAP_HEAD if makes_arrays else FREE
+
+
+def environment_size(blocks: int = 0, threads: int = 0) -> int:
+    """Bytes of the environment of a launch. blocks, threads: of an emulated one."""
+    return EMULATED + blocks * BLOCK_NUMBERS + threads * THREAD_NUMBERS
