@@ -29,7 +29,7 @@ from runtime.gpu import cuda, cuda_driver
 from tests.device.pretended import Pretended
 
 Run = Callable[[], Any]  # runs once, and waits for the end
-_REPETITIONS = 200
+_REPETITIONS = 5000
 _COMPARED = 100_000  # elements of results
 
 
