@@ -232,6 +232,10 @@ PROBES: dict[str, Sweep | Timed] = {
     "EXPRESSION_CHARACTERS": Sweep("characters", (16, 64, 300), ((counting, _SCALAR), *_SMALL[:1])),
     "SHORT_ROW_IN_LARGE_NEST": Sweep("elements", (1, 8, 32, 64), _SOFTMAX_ROWS),
     "GEMM_MULTIPLICATIONS": Sweep("multiplications", (1 << 12, 1 << 13, 1 << 15), several(squared, (16, 16), (24, 24))),
+    "SHARED_BATCH": Sweep(
+        "multiplications", (1 << 18, 1 << 20, 1 << 60), several(squared, (16, 32, 32), (128, 32, 32))
+    ),
+    "SHARED_PRODUCT": Sweep("multiplications", (1 << 15, 1 << 22, 1 << 60), several(squared, (8, 128, 128))),
     "SHORT_ROW_IN_LOOP": Sweep("elements", (1, 4, 8, 16), several(softmax_in_loop, (64, 8), (64, 16))),
     "SCALARIZED_ELEMENTS": Sweep("elements", (1, 4, 16, 32), _SMALL),
     "SCALARIZED_STATEMENTS": Sweep("statements", (1, 100, 400, 1600), _SMALL),

@@ -68,6 +68,30 @@ def test_only_large_nests_of_known_size_are_split():
         assert "in_threads" not in text_of(chain, spec, spec)
 
 
+def test_a_batch_of_small_products_is_split_and_not_each_product():
+    def text(*shape):
+        spec = ag.TensorSpec(shape, ag.float32)
+        return text_of(lambda x, y: ag.matmul(x, y, transpose_b=True), spec, spec)
+
+    shared = text(16, 8, 32, 32)
+    assert "lib.in_threads(part, threads, " in shared and "False, True, 1)" in shared
+    for shape in ([4, 32, 32], [None, 32, 32], [2, 300, 300], [512, 512]):
+        assert "in_threads" not in text(*shape) and "False, True, threads)" in text(*shape)
+
+
+def test_batches_of_products_have_the_same_bits():
+    f = ag.function(lambda x, y: (ag.matmul(x, y, transpose_a=True), ag.matmul(x, y[:1, :1])), jit_compile=True)
+    given = arrays((33, 5, 24, 24))
+    found = []
+    for count in (1, 2, 7, 300):
+        parallelize.set_thread_count(count)
+        found.append([r.numpy().tobytes() for r in f(*given)])
+    assert all(each == found[0] for each in found)
+    x, y = (each.numpy() for each in given)
+    np.testing.assert_allclose(f(*given)[0], np.swapaxes(x, -1, -2) @ y, 1e-4, 1e-4)
+    np.testing.assert_allclose(f(*given)[1], x @ y[:1, :1], 1e-4, 1e-4)
+
+
 def test_a_check_keeps_a_nest_on_one_thread():
     spec = ag.TensorSpec([2**20], ag.int32)
     assert "in_threads" not in text_of(lambda x, y: x // y, spec, spec)  # leaves the kernel where y is 0

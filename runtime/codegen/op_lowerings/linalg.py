@@ -4,6 +4,7 @@ behind one helper."""
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,13 +59,27 @@ def _matmul(low: Lowering, node: Node) -> None:
 
 def _is_large(node: Node) -> bool:
     """Whether the matrices are known, while tracing, to be worth tiles."""
+    return (_multiplications(node) or 0) >= cost_model.GEMM_MULTIPLICATIONS
+
+
+def _multiplications(node: Node) -> int | None:
+    """How many multiplications one product of two matrices takes, if that is known while tracing."""
     a, out = node.inputs[0].type, node.outputs[0].type
     assert isinstance(a, TensorType)
     assert isinstance(out, TensorType)
     if a.shape is None or out.shape is None:
-        return False
+        return None
     sizes = (a.shape[-2 if node.attrs["transpose_a"] else -1], *out.shape[-2:])
-    return all(sizes) and math.prod(sizes) >= cost_model.GEMM_MULTIPLICATIONS  # type: ignore[arg-type]
+    return None if None in sizes else math.prod(sizes)  # type: ignore[arg-type]
+
+
+def _shares_batch(node: Node) -> bool:
+    """Whether threads take the products of a batch one by one, rather than all of them a part of each."""
+    shape, each = node.outputs[0].shape, _multiplications(node)
+    if each is None or None in shape or sys.platform == "win32":
+        return False
+    whole = each * math.prod(shape[:-2])
+    return each < cost_model.SHARED_PRODUCT and whole >= cost_model.SHARED_BATCH
 
 
 def product_call(
@@ -91,6 +106,7 @@ def _batched(low: Lowering, node: Node, a: Array, b: Array, out: str, batch: Dim
     index = low.index_name(0)
     lengths = [low.atom(rows * inner), low.atom(inner * columns), low.atom(rows * columns)]
     places: list[ir.Expr] = []
+    is_shared = _shares_batch(node)
     with low.nested() as block:
         for array, length in zip((a, b), lengths):
             place = _batch_place(low, array.dims[:-2], batch, index)
@@ -98,8 +114,9 @@ def _batched(low: Lowering, node: Node, a: Array, b: Array, out: str, batch: Dim
             places.append(start if array.offset == ir.ZERO else array.offset + start)
         places.append(index * lengths[2])
         arrays = (a.buffer.name, b.buffer.name, out)
-        low.add(product_call(low, a.dtype, arrays, places, sizes, flips, _is_large(node)))
-    low.loop(index, count, block)
+        threads = ir.ONE if is_shared else None
+        low.add(product_call(low, a.dtype, arrays, places, sizes, flips, _is_large(node), threads))
+    low.nest(index, count, block, is_shared, may_join=False)
 
 
 def _batch_place(low: Lowering, own: Dims, batch: Dims, index: ir.Expr) -> ir.Expr:
