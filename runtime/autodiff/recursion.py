@@ -5,9 +5,10 @@
                                                 return dx
 
 A call in a function is a call in its adjoint, to know its results, and one of the callee's adjoint. Unused results are
-dropped (of a sum of calls only the adjoints remain). Where results are needed, and calls are `d` deep, the gradient
-costs up to `d` times what the value does. Captures become arguments of all calls first, so that their cotangents are
-results.
+dropped (of a sum of calls only the adjoints remain). Where results are needed, each call would run again for every call
+around it: `recursive_results.py` keeps them, once no further derivative is taken. In higher orders, and for calls in
+loops, the gradient costs up to `d` times what the value does if calls are `d` deep. Captures become arguments of all
+calls first, so that their cotangents are results.
 
 The adjoint of `f` is named `f'`, a name that no user function can have. Adjoints have adjoints: their group holds the
 functions that they call.
@@ -33,6 +34,10 @@ from runtime.graph.spans import at_span
 from runtime.ops.arrays.shape_ops import ensure_shape
 from runtime.thread_state import handed_on
 from runtime.types import TensorType, TokenType
+
+# Attributes of `call` nodes while `recursive_results.py` works: the number of a call, and, of a call of an adjoint, the
+# number of the call that it belongs to.
+SITE, ADJOINT_OF = "site", "adjoint of"
 
 
 class _Group:
@@ -68,23 +73,31 @@ def adjoint_of_letrec(
     effect = next((inner for region in node.regions for inner in region.nodes if runs_once(inner)), None)
     if effect is not None:
         raise _refusal(effect)
-    group = _Group(_without_captures(node))
-    entry = group.adjoint(node.attrs["functions"][0])
-    _groups.open.append(group)
-    try:
-        made: dict[str, Builder] = {}
-        while group.wanted:
-            name = group.wanted.pop()
-            made[f"{name}'"] = _adjoint_function(f"{name}'", group.functions[name])
-            group.functions[f"{name}'"] = made[f"{name}'"].graph
-    finally:
-        _groups.open.pop()
+    functions = _without_captures(node)
+    first = node.attrs["functions"][0]
+    functions |= adjoint_functions(functions, first)
+    entry = f"{first}'"
     inputs = [wrap(v) for v in node.inputs if not isinstance(v.type, TokenType)]
     operands = [*inputs, *_seeds(call.outputs, arrived)]
-    names = [entry, *[name for name in _called(group.functions, entry) if name != entry]]
-    graphs = [group.functions[name] for name in names]
+    names = [entry, *[name for name in called_from(functions, entry) if name != entry]]
+    graphs = [functions[name] for name in names]
     results = iter(emit_functions(names, graphs, operands))
     return [next(results) if is_differentiable(v.type) else None for v in node.inputs]
+
+
+def adjoint_functions(functions: dict[str, Graph], entry: str) -> dict[str, Graph]:
+    """The adjoint of a function, and those that it calls, by name."""
+    group = _Group(dict(functions))
+    group.adjoint(entry)
+    made: dict[str, Graph] = {}
+    _groups.open.append(group)
+    try:
+        while group.wanted:
+            name = group.wanted.pop()
+            made[f"{name}'"] = group.functions[f"{name}'"] = _adjoint_function(f"{name}'", group.functions[name]).graph
+    finally:
+        _groups.open.pop()
+    return made
 
 
 def adjoint_of_call(
@@ -103,7 +116,11 @@ def adjoint_of_call(
         )
     types = [v.type for v in group.functions[name].inputs if is_differentiable(v.type)]
     operands = [*call.inputs, *_seeds(call.outputs, arrived)]
-    results = iter(emit_call(group.adjoint(name), operands, types))
+    adjoints = emit_call(group.adjoint(name), operands, types)
+    if SITE in call.node.attrs and adjoints:
+        made = adjoints[0].value.node
+        made.attrs = {**made.attrs, ADJOINT_OF: call.node.attrs[SITE]}
+    results = iter(adjoints)
     return [next(results) if is_differentiable(v.type) else None for v in call.node.inputs]
 
 
@@ -142,7 +159,7 @@ def _adjoint_function(name: str, function: Graph) -> Builder:
     return builder
 
 
-def _called(functions: dict[str, Graph], entry: str) -> list[str]:
+def called_from(functions: dict[str, Graph], entry: str) -> list[str]:
     """The functions that `entry` may call, directly or indirectly, and itself."""
     found = [entry]
     for name in found:

@@ -13,6 +13,7 @@ from typing import Any
 
 from runtime.autodiff import jacobian
 from runtime.autodiff.calls import is_differentiable
+from runtime.autodiff.recursive_results import keep_results_of_calls
 from runtime.autodiff.vjp import Vjp, build_vjp
 from runtime.collecting import rarely
 from runtime.context import ctx, placing
@@ -50,7 +51,7 @@ class GraphFunction:
         self.name = graph.name
         self.jit_compile = jit_compile
         self.device = graph.device
-        self.executable = Executable(_to_run(graph), jit_compile, told)
+        self.executable = Executable(to_run(graph), jit_compile, told)
         self._dtypes = [getattr(v.type, "dtype", None) for v in graph.outputs]
         self._gradients: dict[_Wanted, _Gradient] = {}
         self._lock = threading.Lock()
@@ -189,8 +190,10 @@ class _Gradient:
         return found
 
 
-def _to_run(graph: Graph) -> Graph:
+def to_run(graph: Graph) -> Graph:
     """The graph as it runs, once nobody differentiates it any more."""
+    kept = keep_results_of_calls(graph)  # differentiates, so custom gradients must still be there
+    graph = graph if kept is graph else optimize(kept)
     graph = rewrite("custom gradients", graph)
     return rewrite("overlap", graph) if options.get("communication_overlap") else graph
 

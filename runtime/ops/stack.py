@@ -104,14 +104,19 @@ class Stack:
         """The first `size` elements, and the others as a stack of their own. Raises IndexError if there are fewer."""
         if not 0 <= size <= self.size:
             raise IndexError("split of a stack beyond its end")
-        top, dims_top, store = self.top, self.dims_top, self.store
-        for _ in range(self.size - size if self.rank != 0 else 0):
-            shape = self._shape(dims_top)
-            dims_top -= len(shape) + (self.rank is None)
-            top -= int(np.prod(shape, dtype=np.int64))
-        if self.rank == 0:
-            top = size
-        data, dims = store.data[top : self.top].copy(), store.dims[dims_top : self.dims_top].copy()
+        top, dims_top, store = size, 0, self.store
+        if self.rank is None:
+            top, dims_top = self.top, self.dims_top
+            for _ in range(self.size - size):
+                shape = self._shape(dims_top)
+                dims_top -= len(shape) + 1
+                top -= int(np.prod(shape, dtype=np.int64))
+        elif self.rank:
+            dims_top = size * self.rank
+            shapes = store.dims[dims_top : self.dims_top].reshape(-1, self.rank)
+            top = self.top - int(np.prod(shapes, axis=1, dtype=np.int64).sum())
+        # Nothing writes below the top of a handle, so the segment needs no copy.
+        data, dims = store.data[top : self.top], store.dims[dims_top : self.dims_top]
         segment = Stack(Store(data, dims, data.size, dims.size), data.size, dims.size, self.rank, self.size - size)
         return Stack(store, top, dims_top, self.rank, size), segment
 
@@ -278,6 +283,7 @@ SIZE = register(
         lambda inputs, attrs: (_COUNT,),
         lambda stack: np.int64(stack.size),
         doc="The number of elements.",
+        shape_only=(0,),
         can_fail=False,
         by_parts=True,
     )

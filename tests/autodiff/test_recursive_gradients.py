@@ -9,6 +9,7 @@ import pytest
 
 import autograph as ag
 from runtime.graph.verify import verify
+from tests.autodiff.work import value_and_gradients
 
 F64 = ag.float64
 left, right = ag.constant([1, 3, -1, -1, -1]), ag.constant([2, 4, -1, -1, -1])
@@ -158,6 +159,82 @@ def test_graphs_of_gradients_are_valid(function: Any, arguments: tuple) -> None:
     for node in graph.walk():
         if node.op.name == "letrec":
             assert len(node.regions) <= 3
+
+
+def chain(x: Any, n: Any) -> Any:
+    if n == 0:
+        return x
+    return ag.sin(x * chain(x, n - 1))
+
+
+def tree(x: Any, n: Any) -> Any:
+    if n < 2:
+        return x
+    half = n // 2
+    return ag.sin(tree(x * 0.9, half) * tree(x * 1.1, n - half))
+
+
+def branches_on_results(x: Any, n: Any) -> Any:
+    if n == 0:
+        return x
+    y = branches_on_results(x, n - 1)
+    if y > 0.5:
+        y = y * branches_on_results(x * 0.5, n // 4)
+    else:
+        y = ag.exp(y)
+    return y * x
+
+
+def even(x: Any, n: Any) -> Any:
+    return x if n == 0 else ag.sin(x * odd(x, n - 1))
+
+
+def odd(x: Any, n: Any) -> Any:
+    return x * x if n == 0 else ag.exp(-even(x, n - 1) * x)
+
+
+def vectors(x: Any, n: Any) -> Any:
+    if n == 0:
+        return ag.stack([x, 1.0])
+    y = vectors(x, n - 1)
+    return ag.sin(y * x) + y[::-1]
+
+
+def sum_of_vectors(x: Any, n: Any) -> Any:
+    return ag.reduce_sum(vectors(x, n) ** 2)
+
+
+@pytest.mark.parametrize("function", [chain, tree, branches_on_results, even, sum_of_vectors])
+def test_cost_does_not_grow_with_depth(function: Any) -> None:
+    """Results of calls are kept: the gradient runs a number of lines for each line of the value."""
+
+    def program(x: Any) -> Any:
+        return function(x[0], x[1])
+
+    ratios = []
+    for depth in (8, 64):
+        value, gradient = value_and_gradients(program, real(0.8, depth))
+        ratios.append(gradient / value)
+    assert ratios[1] < 1.3 * ratios[0] < 20.0
+
+
+@ag.custom_gradient
+def halved(x: Any) -> Any:
+    return x * 1.0, lambda dy: dy * 0.5
+
+
+def custom(x: Any, n: Any) -> Any:
+    return x if n == 0 else ag.sin(x * halved(custom(x, n - 1)))
+
+
+@pytest.mark.parametrize("function", [chain, tree, branches_on_results, even, sum_of_vectors, custom])
+@pytest.mark.parametrize("jit", [False, True], ids=["interpreted", "compiled"])
+def test_gradients_with_kept_results(function: Any, jit: bool) -> None:
+    arguments = real(0.8), ag.constant(5)
+    expected = gradients(function, arguments)
+    found = ag.function(lambda *given: gradients(function, given), jit_compile=jit)(*arguments)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9)
 
 
 def test_variables_have_gradients() -> None:

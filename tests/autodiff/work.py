@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 import autograph as ag
 from runtime.codegen.lower.lower_graph import lower
+from runtime.engine.function import to_run
 from runtime.graph.ir import Graph
 from runtime.graph.passes.pipeline import optimize
 
@@ -31,9 +32,8 @@ def lines_run(graph: Graph, *inputs: Any) -> int:
         return trace
 
     def enter(frame: FrameType, event: str, argument: Any) -> Any:
-        return trace if frame.f_code is code else None
+        return trace if frame.f_code.co_filename == "kernel" else None
 
-    code: CodeType = kernel.__code__
     before = sys.gettrace()
     sys.settrace(enter)
     try:
@@ -64,6 +64,18 @@ class Library:
     @staticmethod
     def interrupted() -> bool:
         return False
+
+    @staticmethod
+    def recursive(function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
+
+    @staticmethod
+    def here() -> int:
+        return 0
+
+    def scalar_count(self, dims: Any, rank: int, first: int, end: int) -> int:
+        self.elements += end - first
+        return sum(math.prod(dims[k : k + rank]) for k in range(first, end, rank))
 
     @staticmethod
     def capacity(rows: int, needed: int, size: int) -> int:
@@ -100,7 +112,7 @@ def value_and_gradients(function: Callable[[Any], Any], x: Any, orders: int = 1)
     found = []
     for order in range(orders + 1):
         graph = ag.function(_derivative(function, order)).get_concrete_function(x).graph
-        found.append(lines_run(optimize(graph), x.numpy(), *_state(graph)))
+        found.append(lines_run(to_run(optimize(graph)), x.numpy(), *_state(graph)))
     return found
 
 

@@ -31,13 +31,14 @@ from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, numba_type, slot_of
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
+from runtime.codegen.op_lowerings.control_flow import handle, own_stack, stack_ref, stack_variables
 from runtime.codegen.passes.kernel import interrupt_poll
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 from runtime.recursion import DEEPEST, TOO_DEEP
-from runtime.types import TensorType, TokenType
+from runtime.types import StackType, TensorType, TokenType
 
 # Bytes of the stack that nested calls may use. A thread has 8 MiB, of which Python may have used some.
 _ROOM = 4 << 20
@@ -49,13 +50,15 @@ CONSTANTS = "constants__of_functions"
 class Function:
     """A recursive function and its lowered parts.
 
-    updates: the parameters that it updates in place. owned: for each result, whether only the caller has its memory;
+    updates: the parameters that it updates in place. pushes: whether it pushes on the stacks that it takes, which it
+    then owns. owned: for each result, whether only the caller has its memory;
     the first values are a guess. low: with the block of its body.
     """
 
     name: str
     graph: Graph
     updates: set[int]
+    pushes: bool
     depth: str
     base: str
     calls: str
@@ -87,7 +90,8 @@ def _letrec(low: Lowering, node: Node) -> None:
         text = f"recursive_{name}".replace("'", "_gradient")
         function, depth, base, calls = [low.names.fresh(each) for each in (text, "depth", "base", "calls")]
         owned = [True] * len(region.outputs)
-        functions[name] = Function(function, region, updates[name], depth, base, calls, owned)
+        pushes = any(inner.op.name == "stack_push" for inner in region.walk())
+        functions[name] = Function(function, region, updates[name], pushes, depth, base, calls, owned)
     visible = {**low.callable, **functions}
     first = next(iter(functions.values()))
     operands = _arguments(low, node, first)
@@ -139,14 +143,24 @@ def _check_depth(low: Lowering, node: Node, around: Function) -> None:
 def _arguments(low: Lowering, node: Node, function: Function) -> list[tuple[list[ir.Expr], list[Buffer]]]:
     """For each operand, the arguments for its parameter and the memory whose ownership it passes on."""
     pairs = enumerate(zip(node.inputs, function.graph.inputs))
-    return [_argument(low, value, parameter, k in function.updates) for k, (value, parameter) in pairs]
+    return [
+        _stack_argument(low, value, function) if isinstance(parameter.type, StackType)
+        else _argument(low, value, parameter, k in function.updates)
+        for k, (value, parameter) in pairs
+    ]  # fmt: skip
+
+
+def _stack_argument(low: Lowering, value: Value, function: Function) -> tuple[list[ir.Expr], list[Buffer]]:
+    stack = handle(low, value)
+    if function.pushes and stack.shared:
+        stack = own_stack(low, stack)
+    return [ir.Var(name) for name in stack.variables], []
 
 
 def _argument(low: Lowering, value: Value, parameter: Value, is_updated: bool) -> tuple[list[ir.Expr], list[Buffer]]:
     if isinstance(parameter.type, TokenType):
         return [], []
-    if not isinstance(parameter.type, TensorType):
-        raise NotNative("a stack that is passed to a recursive function has no native form")
+    assert isinstance(parameter.type, TensorType)
     if not parameter.type.rank:
         return [low.scalar_name(value)], []
     array = low.array(value)
@@ -167,8 +181,14 @@ def _call(low: Lowering, node: Node, function: Function, first: list[ir.Expr], o
         if isinstance(result.type, TokenType):
             refs.append(TOKEN)
             continue
-        if not isinstance(result.type, TensorType) or result.type.shape is None:
-            raise NotNative("a stack that a recursive function returns has no native form")
+        if isinstance(result.type, StackType):
+            stack = stack_ref(result.type, stack_variables(low, value), not function.pushes)
+            targets += stack.variables
+            refs.append(stack)
+            continue
+        assert isinstance(result.type, TensorType)
+        if result.type.shape is None:
+            raise NotNative("a tensor of unknown rank that a recursive function returns has no native form", node)
         name = low.names.fresh(value.name or "r")
         targets.append(name)
         if not result.type.rank:
@@ -200,7 +220,7 @@ def _lower(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     low.updates.parameters.update(outer.updates.parameters)
     function.parameters, function.results, function.blanks = [], [], []
     inputs = enumerate(function.graph.inputs)
-    refs = [_parameter(low, value, function.parameters, k in function.updates) for k, value in inputs]
+    refs = [_parameter(low, value, function, k in function.updates) for k, value in inputs]
     ticks = ir.load(function.calls, 0)
     low.add(ir.set_to(ticks, ticks + cost_model.CALL_TICKS))
     with low.nested() as lines:
@@ -219,7 +239,12 @@ def _lower(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     low.functions = []
 
 
-def _parameter(low: Lowering, value: Value, parameters: list[str], is_updated: bool) -> Any:
+def _parameter(low: Lowering, value: Value, function: Function, is_updated: bool) -> Any:
+    parameters = function.parameters
+    if isinstance(value.type, StackType):
+        stack = stack_ref(value.type, stack_variables(low, value), not function.pushes)
+        parameters += stack.variables
+        return stack
     slot = slot_of(value.type)
     if slot.kind == "token":
         return TOKEN
@@ -228,8 +253,6 @@ def _parameter(low: Lowering, value: Value, parameters: list[str], is_updated: b
     parameters.append(name)
     if slot.kind == "scalar":
         return Scalar(ir.Var(name), slot.dtype)
-    if slot.kind == "stack":
-        raise NotNative("a stack that is passed to a recursive function has no native form")
     assert isinstance(value.type, TensorType)
     assert value.type.shape is not None
     dims: list[Atom] = []
@@ -255,7 +278,10 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
         function.blanks.append(scalars.literal(0, slot.dtype))
         return True
     if slot.kind == "stack":
-        raise NotNative("a stack that a recursive function returns has no native form")
+        function.results += [ir.Var(name) for name in ref.variables]
+        function.blanks += [low.empty_buffer(slot.dtype), ir.ZERO]
+        function.blanks += [low.empty_buffer(dtypes.int64), ir.ZERO] if ref.rank else []
+        return True
     assert isinstance(value.type, TensorType)
     assert value.type.shape is not None
     array = low.solid(ref)
@@ -320,7 +346,10 @@ def function_of(function: Function, details: int) -> ir.Function:
     start = [item for item in start if ir.targets(item)[0] in used]
     types = ["int64"] * (1 + details)
     for value in function.graph.outputs:
-        if not isinstance(value.type, TokenType):
+        if isinstance(value.type, StackType):
+            types += [numba_type(value.type.element.dtype, 1), "int64"]
+            types += [numba_type(dtypes.int64, 1), "int64"] if value.type.element.rank else []
+        elif not isinstance(value.type, TokenType):
             assert isinstance(value.type, TensorType)
             types.append(numba_type(value.dtype, min(value.type.rank or 0, 1)))
             types += ["int64"] * sum(size is None for size in value.type.shape or ())

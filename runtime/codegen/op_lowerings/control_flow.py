@@ -118,6 +118,8 @@ def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
     ref = low.ref(value)
     if isinstance(ref, Scalar):
         return ref if isinstance(ref.expr, (ir.Var, ir.Const)) else replace(ref, expr=low.scalar_name(value))
+    if isinstance(ref, StackRef) and may_pass:
+        return handle(low, value)
     if (isinstance(ref, Virtual) and not ref.uniform) or (isinstance(ref, Array) and ref.strides is not None):
         ref = low.array(value)
     return _inside(ref, may_pass and low.may_overwrite(value))
@@ -150,8 +152,7 @@ def _result_variables(low: Lowering, value: Value, small: bool = False) -> tuple
     if isinstance(value.type, TokenType):
         return ()
     if isinstance(value.type, StackType):
-        parts = ("data", "top") if not value.type.element.rank else ("data", "top", "dims", "dims_top")
-        return tuple(low.names.fresh(f"{base}_{part}") for part in parts)
+        return stack_variables(low, value)
     return (low.names.fresh(base),)
 
 
@@ -198,6 +199,21 @@ def _joined(value: Value, names: Sequence[str], dims: Sequence[Atom], refs: Sequ
     buffer = Buffer(names[0], value.dtype, all(r.buffer.owned for r in refs))
     buffer.may_be(*[origin for ref in refs for origin in ref.buffer.origins])
     return Array(buffer, tuple(dims))
+
+
+def stack_variables(low: Lowering, value: Value) -> tuple[str, ...]:
+    """Fresh variables for a stack."""
+    assert isinstance(value.type, StackType)
+    parts = ("data", "top", "dims", "dims_top") if value.type.element.rank else ("data", "top")
+    return tuple(low.names.fresh(f"{value.name or 'r'}_{part}") for part in parts)
+
+
+def handle(low: Lowering, value: Value) -> StackRef:
+    """A stack as an operand: shared if others read its elements, too."""
+    ref, users = low.ref(value), dict.fromkeys(low.region.users.get(value, ()))
+    assert isinstance(ref, StackRef)
+    sizes = sum(node.inputs[k] is value for node in users for k in node.op.shape_only)
+    return replace(ref, shared=True) if low.region.uses[value] - sizes > 1 else ref
 
 
 def stack_ref(type_: StackType, names: Sequence[str], shared: bool) -> StackRef:

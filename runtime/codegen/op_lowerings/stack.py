@@ -20,12 +20,12 @@ from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, Scalar, StackRef, Vector, product
 from runtime.codegen.loops.scalarize import is_small
 from runtime.codegen.lower.state import Lowering, emitter
-from runtime.codegen.op_lowerings.control_flow import own_stack
+from runtime.codegen.op_lowerings.control_flow import handle, own_stack
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType, int64
-from runtime.graph.ir import Node, Value
+from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
-from runtime.shapes import is_static
+from runtime.shapes import element_count, is_static
 from runtime.types import StackType
 
 
@@ -56,16 +56,10 @@ def _allocated(low: Lowering, size: ir.Expr, dtype: DType, base: str) -> str:
     return name
 
 
-def _handle(low: Lowering, value: Value) -> StackRef:
-    ref = low.ref(value)
-    assert isinstance(ref, StackRef)
-    return replace(ref, shared=True) if low.region.uses[value] > 1 else ref
-
-
 @emitter("stack_push")
 def _push(low: Lowering, node: Node) -> None:
     value = node.inputs[1]
-    stack = _handle(low, node.inputs[0])
+    stack = handle(low, node.inputs[0])
     ref: Any = low.ref(value)
     if stack.shared:
         stack = own_stack(low, stack)
@@ -109,7 +103,7 @@ def _reserve(low: Lowering, buffer: ir.Var, used: ir.Expr, needed: ir.Expr) -> N
 
 @emitter("stack_pop")
 def _pop(low: Lowering, node: Node) -> None:
-    stack = _handle(low, node.inputs[0])
+    stack = handle(low, node.inputs[0])
     rest, value = node.outputs
     message = "pop from an empty stack"
     if not stack.rank:
@@ -150,7 +144,7 @@ def _size(low: Lowering, node: Node) -> None:
 
 @emitter("stack_join")
 def _join(low: Lowering, node: Node) -> None:
-    stack, segment = (_handle(low, v) for v in node.inputs)
+    stack, segment = (handle(low, v) for v in node.inputs)
     if stack.shared:
         stack = own_stack(low, stack)
     joined: dict[str, Any] = {}
@@ -169,7 +163,7 @@ def _join(low: Lowering, node: Node) -> None:
 
 @emitter("stack_split")
 def _split(low: Lowering, node: Node) -> None:
-    stack, size = _handle(low, node.inputs[0]), low.scalar_name(node.inputs[1])
+    stack, size = handle(low, node.inputs[0]), low.scalar_name(node.inputs[1])
     rest, segment = node.outputs
     assert isinstance(rest.type, StackType)
     counted = ir.Var(stack.dims_top if stack.rank else stack.top)
@@ -178,10 +172,14 @@ def _split(low: Lowering, node: Node) -> None:
     low.fail_when(outside, "IndexError", "split of a stack beyond its end", node)
     lowest = {"top": first}
     if stack.rank:
+        length = element_count(rest.type.element.shape)
         above = ir.call("lib.scalar_count", ir.Var(stack.dims), stack.rank, first, counted)
-        lowest = {"top": low.assign(ir.Var(stack.top) - above, stack.top), "dims_top": first}
+        top = ir.Var(stack.top) - above if length is None else size * length
+        lowest = {"top": low.assign(top, stack.top), "dims_top": first}
     left: dict[str, Any] = {used: top.name for used, top in lowest.items()}
     low.define(rest, replace(stack, **left))
+    if not low.region.uses[segment]:
+        return
     parts: dict[str, Any] = {}
     for buffer, used, dtype in _buffers(stack):
         count = low.assign(ir.Var(getattr(stack, used)) - lowest[used], "count")
@@ -194,7 +192,7 @@ def _split(low: Lowering, node: Node) -> None:
 
 @emitter("stack_zeros")
 def _zeros(low: Lowering, node: Node) -> None:
-    stack = own_stack(low, _handle(low, node.inputs[0]))
+    stack = own_stack(low, handle(low, node.inputs[0]))
     zero = Scalar(scalars.literal(0, stack.dtype), stack.dtype)
     low.copy_into(Array(Buffer(stack.data, stack.dtype), (ir.Var(stack.top),)), zero)
     low.define(node.outputs[0], stack)
@@ -202,7 +200,7 @@ def _zeros(low: Lowering, node: Node) -> None:
 
 @emitter("stack_add")
 def _add(low: Lowering, node: Node) -> None:
-    stack, other = (_handle(low, v) for v in node.inputs)
+    stack, other = (handle(low, v) for v in node.inputs)
     top, others = ir.Var(stack.top), ir.Var(other.top)
     low.fail_when(top.compare("!=", others), "IndexError", "sum of stacks of different sizes", node)
     if stack.shared:
