@@ -59,7 +59,7 @@ GEMM_MULTIPLICATIONS = 4096
 
 # Bytes of the windows over an image that are made at a time, for a product with filters that follows at once. Trades
 # the second-level cache against rows of the product. Benchmark: of 32 images of 28 x 28 x 16 with 32 filters of 3 x 3,
-# the convolution takes 0.55 of what it takes with all windows in memory, with its gradients 0.53; a quarter or four
+# the convolution takes 0.5 of what it takes with all windows in memory, with its gradients 0.46; a quarter or four
 # times the bytes make no difference.
 CONVOLUTION_STRIP = 1 << 17
 # Filters from which all windows are made before one product of matrices: each is read so often that writing them costs

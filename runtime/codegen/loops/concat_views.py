@@ -16,7 +16,8 @@ nest, or directly in its place in memory. For every other use, the array is writ
                                                            y[i * m + j] = x[at + i * m + j] + ...
 
 A stencil in several dimensions has many parts. Where they would be too many, an operand whose pieces lie in one array
-is read through an offset that depends on the row, and the nest is split along its innermost axis only.
+is read through an offset that depends on the row, and the nest is split along its innermost axis only. So is one with
+a number around the array: `v = x[at_1]`, from the nearest row, then `v if i < n else 0.0`.
 
 An elementwise group that was taken over in this way, and the memory of the pieces, must not change until the last read
 of the array. So everything pending is lowered before any write to memory (`Fusion.flush_all`).
@@ -217,9 +218,8 @@ def split(nest: Any, operands: dict[Value, Joined]) -> Parts | None:
 class Parts:
     """The parts of a nest between the boundaries of its operands, rows first.
 
-    wraps: along all axes but the innermost one, an operand that is one array, such as one that is rolled, doesn't split
-    the nest. The offset of its elements depends on the row: `at_1 = at if i < n else at - m`. That takes some time in
-    each row, but there are three parts instead of three for each axis.
+    wraps: along all axes but the innermost one, an operand that is one array, rolled or padded, doesn't split the nest.
+    That takes some time in each row, but there are three parts instead of three for each axis.
     """
 
     def __init__(self, nest: Any, operands: dict[Value, Joined], wraps: bool) -> None:

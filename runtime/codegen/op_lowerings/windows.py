@@ -158,15 +158,22 @@ class Windows:
             """Copies what lies together in the image: from column `first` of a row."""
             begin = low.assign(row * length * array.dims[-1] + first * channels, "from")
 
-            def copied() -> None:
-                if not self.padded:
-                    put(to, lambda j: ir.load(array.buffer.name, begin + j), run)
-                    return
+            def element(j: ir.Expr) -> ir.Expr:
+                return ir.load(array.buffer.name, begin + j)
+
+            def cut() -> None:
+                """Copies what lies in the image."""
                 left = low.assign(ir.call("min", ir.call("max", -(first * channels), 0), run), "left")
                 right = low.assign(ir.call("max", ir.call("min", (length - first) * channels, run), left), "right")
                 put(to, lambda j: fill, (ir.ZERO, left))
-                put(to, lambda j: ir.load(array.buffer.name, begin + j), (left, right))
+                put(to, element, (left, right))
                 put(to, lambda j: fill, (right, run))
+
+            def copied() -> None:
+                # Mostly all of it does, and their number is known.
+                count = self.sizes[-1] if together else 1
+                whole = ir.both(first.compare(">=", 0), first.compare("<=", length - count)) if self.padded else None
+                self.when(whole, lambda: put(to, element, run), cut)
 
             self.when(inside, copied, lambda: put(to, lambda j: fill, run))
 
