@@ -125,6 +125,25 @@ def stencil(x):
     return x
 
 
+def rolled(x):
+    """Of three dimensions, each cell with its 26 neighbours."""
+    for _ in ag.range(5):
+        total = 0.0 * x
+        for shift in np.ndindex(3, 3, 3):
+            total += ag.roll(x, [each - 1 for each in shift], [0, 1, 2])
+        x = total / 27.0
+    return x
+
+
+def convolved(x, w):
+    """A convolution and its gradients."""
+    with ag.GradientTape() as tape:
+        tape.watch([x, w])
+        y = ag.nn.conv2d(x, w, 1, "SAME")
+        value = ag.reduce_mean(y * y)
+    return y, *tape.gradient(value, [x, w])
+
+
 def total(x):
     return ag.reduce_sum(x)
 
@@ -219,7 +238,8 @@ _PRODUCTS, _NO_PRODUCTS = ((function, arrays((), (16, 16))) for function in (wit
 _CHAIN = ((chain, arrays((100_000,), (100_000,))),)
 _SOFTMAX_ROWS = tuple((softmax, arrays((40_000 // n, n))) for n in (8, 24, 48))
 _SMALL = tuple((small_products, arrays((n, n), (n, n), dtype=np.float64)) for n in (2, 4, 5))
-_STENCIL = ((stencil, arrays((400,))), (stencil, arrays((20_000,))))
+_STENCIL = ((stencil, arrays((400,))), (stencil, arrays((20_000,))), (rolled, arrays((48, 48, 48))))
+_IMAGES = ((convolved, arrays((32, 28, 28, 16), (3, 3, 16, 32))),)
 _COLUMNS = tuple((columns, arrays(shape)) for shape in ((4_000, 200), (1_000, 800), (125_000, 8)))
 _FEW, _MANY = (16, 64, 256), (1024, 4096, 16384)
 
@@ -240,6 +260,11 @@ PROBES: dict[str, Sweep | Timed] = {
     "SCALARIZED_ELEMENTS": Sweep("elements", (1, 4, 16, 32), _SMALL),
     "SCALARIZED_STATEMENTS": Sweep("statements", (1, 100, 400, 1600), _SMALL),
     "VECTOR_IN_VARIABLES": Sweep("elements", (1, 4, 16, 32), several(stacked, (4,), (12,))),
+    "CONVOLUTION_STRIP": Sweep("bytes", (1 << 15, 1 << 17, 1 << 19, 1 << 40), _IMAGES),
+    "CONVOLUTION_DEPTH": Sweep("filters", (1, 256), _IMAGES),
+    "CONVOLUTION_IMAGES": Sweep("images", (4, 1 << 20), _IMAGES),
+    "CONVOLUTION_SUMS": Sweep("sums", (4, 16, 64), _IMAGES),
+    "CONVOLUTION_FILTERS": Sweep("elements", (1, 1 << 16), _IMAGES),
     "CONCAT_VIEW_PIECES": Sweep("pieces", (1, 2, 4, 8), _STENCIL),
     "CONCAT_VIEW_NODES": Sweep("nodes x pieces", (1, 60, 240, 960), _STENCIL),
     "REDUCTION_CHUNK": Sweep("elements", _MANY, several(total, (1_000_000,), (30_000,))),
