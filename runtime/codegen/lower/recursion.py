@@ -29,7 +29,7 @@ from runtime import dtypes
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, numba_type, slot_of
-from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
+from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.control_flow import handle, own_stack, stack_ref, stack_variables
 from runtime.codegen.passes.kernel import interrupt_poll
@@ -52,7 +52,7 @@ class Function:
 
     updates: the parameters that it updates in place. pushes: whether it pushes on the stacks that it takes, which it
     then owns. owned: for each result, whether only the caller has its memory;
-    the first values are a guess. low: with the block of its body.
+    the first values are a guess. stacks: those that it takes, one of each type. low: with the block of its body.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Function:
     parameters: list[str] = field(default_factory=list)
     results: list[ir.Expr] = field(default_factory=list)
     blanks: list[ir.Expr] = field(default_factory=list)
+    stacks: dict[StackType, StackRef] = field(default_factory=dict)
 
 
 def _why_not(node: Node) -> str | None:
@@ -218,7 +219,7 @@ def _lower(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     low.names, low.errors, low.details = outer.names, list(outer.errors), outer.details
     low.callable, low.within = visible, function
     low.updates.parameters.update(outer.updates.parameters)
-    function.parameters, function.results, function.blanks = [], [], []
+    function.parameters, function.results, function.blanks, function.stacks = [], [], [], {}
     inputs = enumerate(function.graph.inputs)
     refs = [_parameter(low, value, function, k in function.updates) for k, value in inputs]
     ticks = ir.load(function.calls, 0)
@@ -244,6 +245,7 @@ def _parameter(low: Lowering, value: Value, function: Function, is_updated: bool
     if isinstance(value.type, StackType):
         stack = stack_ref(value.type, stack_variables(low, value), not function.pushes)
         parameters += stack.variables
+        function.stacks[value.type] = stack
         return stack
     slot = slot_of(value.type)
     if slot.kind == "token":
@@ -279,6 +281,11 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
         return True
     if slot.kind == "stack":
         function.results += [ir.Var(name) for name in ref.variables]
+        taken = function.stacks.get(value.type)
+        if taken is not None:
+            # A stack that the function takes costs nothing, as against empty arrays that each call would allocate.
+            function.blanks += [ir.Var(name) for name in taken.variables]
+            return True
         function.blanks += [low.empty_buffer(slot.dtype), ir.ZERO]
         function.blanks += [low.empty_buffer(dtypes.int64), ir.ZERO] if ref.rank else []
         return True

@@ -61,16 +61,18 @@ def _push(low: Lowering, node: Node) -> None:
     value = node.inputs[1]
     stack = handle(low, node.inputs[0])
     ref: Any = low.ref(value)
+    # A region's input gets new variables for its buffers: it may be a loop's carry, whose variables change at the end of
+    # the trip only.
+    is_own = stack.shared or node.inputs[0].node is not None
     if stack.shared:
         stack = own_stack(low, stack)
-    # New variables: the older handle may be a loop's carry, whose variables change at the end of the trip only.
     top = ir.Var(stack.top)
     if isinstance(ref, Scalar) and stack.reserved:
         low.add(ir.store(stack.data, top, ref.expr))
         new_top = low.assign(top + 1, stack.top)
         low.define(node.outputs[0], replace(stack, top=new_top.name, reserved=False))
         return
-    data = low.assign(ir.Var(stack.data), stack.data)
+    data = ir.Var(stack.data) if is_own else low.assign(ir.Var(stack.data), stack.data)
     if isinstance(ref, Scalar):
         _reserve(low, data, top, top + 1)
         low.add(ir.store(data.name, top, ref.expr))
@@ -85,7 +87,8 @@ def _push(low: Lowering, node: Node) -> None:
             low.add(ir.store(data.name, top + number, item))
     else:
         low.copy_into(Array(Buffer(data.name, stack.dtype), ref.dims, None, top), ref)
-    dims, old_top = low.assign(ir.Var(stack.dims), stack.dims), ir.Var(stack.dims_top)
+    dims = ir.Var(stack.dims) if is_own else low.assign(ir.Var(stack.dims), stack.dims)
+    old_top = ir.Var(stack.dims_top)
     dims_top = low.assign(old_top + stack.rank, stack.dims_top)
     _reserve(low, dims, old_top, dims_top)
     for axis, atom in enumerate(ref.dims):
