@@ -249,9 +249,7 @@ counts is the processor's time, which other programs hardly change. The sides of
 elements is about what the column says. The last column says whether value and gradient take at most
 {target:.0f} times as long as the value; else the most that they take.
 
-The gradient keeps one or several numbers for each trip of the innermost loop. In the loop in a branch, which makes
-three trips or none, each of these numbers is checked against the room that is left, and each trip backwards adds to
-three elements that may be one.
+The gradient keeps one or several numbers for each trip of the innermost loop.
 
 | loops | {sizes} | target |
 | --- | {rules} | ---: |

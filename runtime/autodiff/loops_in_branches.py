@@ -84,9 +84,15 @@ class _Split:
         used = dict.fromkeys([*self.loop.inputs, *[v for n in after for v in n.inputs], *self.region.outputs])
         handed = [v for v in used if v in given and not _is_constant(v)]
         bound = _bound(self.loop)
+        operands: dict[int, Value] = {}
+        if bound is not None:
+            taken_one, other_one = _array_of(self.loop.inputs[bound[0]]), _array_of(bound[1])
+            if taken_one is not None and other_one is not None:
+                # The adjoint can compute a choice of constants again, and it stays known how many trips there may be.
+                operands, bound = {bound[0]: self._chosen(taken_one, other_one)}, None
         extra = [] if bound is None else [self.loop.inputs[bound[0]]]
         if not handed and not extra:
-            return {}
+            return operands
         end = [bound[1]] if bound is not None and isinstance(bound[1], Value) else []
         needed = {v for n in before for v in n.inputs}.union(extra, end, map(self._origin, handed))
         captures = [v for v in self.region.inputs if v in needed]
@@ -107,7 +113,14 @@ class _Split:
         for value, result in zip(handed, results):
             result.name, result.grows = value.name, value.grows
             self._is_now(value, result)
-        return {} if bound is None else {bound[0]: results[-1]}
+        return operands if bound is None else {bound[0]: results[-1]}
+
+    def _chosen(self, taken: ConstantArray, instead: ConstantArray) -> Value:
+        """A constant of the branch, or the other one if the branch isn't taken."""
+        arrays = [taken, instead] if self.side == 0 else [instead, taken]
+        (type_,) = CONSTANT.infer((), {"value": taken})
+        pair = [self._add(CONSTANT, [], {"value": array}, [type_]).outputs[0] for array in arrays]
+        return self._add(OPS["select"], [self.node.inputs[0], *pair], {}, [type_]).outputs[0]
 
     def _place_loop(self, other_operands: dict[int, Value]) -> None:
         loop = self.loop
@@ -219,14 +232,18 @@ def _is_constant(value: Value) -> bool:
     return value.node is not None and value.node.op is CONSTANT
 
 
+def _array_of(value: Value | ConstantArray) -> ConstantArray | None:
+    """The value of a constant."""
+    if isinstance(value, ConstantArray):
+        return value
+    return value.node.attrs["value"] if _is_constant(value) else None  # type: ignore[union-attr]
+
+
 def _constant(graph: Graph, array: ConstantArray) -> Value:
     attrs = {"value": array}
     return graph.add_node(CONSTANT, (), attrs, CONSTANT.infer((), attrs)).outputs[0]
 
 
 def _constant_or(value: Value | ConstantArray, graph: Graph, mapping: Substitution) -> Value:
-    if isinstance(value, ConstantArray):
-        return _constant(graph, value)
-    if _is_constant(value):
-        return _constant(graph, value.node.attrs["value"])  # type: ignore[union-attr]
-    return mapping[value]
+    array = _array_of(value)
+    return mapping[value] if array is None else _constant(graph, array)

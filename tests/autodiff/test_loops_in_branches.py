@@ -13,6 +13,7 @@ import pytest
 
 import autograph as ag
 from tests.autodiff.test_scaling import check
+from tests.autodiff.work import value_and_gradients
 
 Program = Callable[[Any], Any]
 
@@ -255,3 +256,18 @@ def test_cost_grows_as_the_value(program: Program, rank: int) -> None:
 
 def test_second_order_grows_as_the_value() -> None:
     check(counted, 1, orders=2)
+
+
+def test_a_fixed_number_of_trips_stays_known() -> None:
+    """Or none, if the branch isn't taken: so kernels take such loops in one piece, forwards and backwards."""
+
+    def smoothed(x: Any) -> Any:
+        for i in ag.range(3, x.shape[0]):
+            if x[i] < 0.2:
+                continue
+            for k in ag.range(3):
+                x = put(x, i - k, x[i] * x[i - k] + x[i - k - 1])
+        return ag.reduce_sum(x * x)
+
+    value, gradient = value_and_gradients(smoothed, ag.constant(np.linspace(0.1, 0.9, 200)))
+    assert gradient < 4.0 * value

@@ -279,7 +279,7 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
         function.results.append(ref.expr)
         function.blanks.append(scalars.literal(0, slot.dtype))
         return True
-    if slot.kind == "stack":
+    if isinstance(value.type, StackType):
         function.results += [ir.Var(name) for name in ref.variables]
         taken = function.stacks.get(value.type)
         if taken is not None:

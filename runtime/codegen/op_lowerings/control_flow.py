@@ -27,7 +27,7 @@ from runtime.codegen.lower.counted_loops import Counter, counter_of
 from runtime.codegen.lower.loop_stacks import ask_before, stacks_of_one_scalar_a_trip
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step
-from runtime.codegen.symbolic.ranges import Atom
+from runtime.codegen.symbolic.ranges import Atom, known_of_either
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -193,7 +193,7 @@ def _joined(value: Value, names: Sequence[str], dims: Sequence[Atom], refs: Sequ
     if isinstance(value.type, StackType):
         return stack_ref(value.type, names, any(r.shared for r in refs))
     if not value.type.rank:
-        return Scalar(ir.Var(names[0]), value.dtype)
+        return Scalar(ir.Var(names[0]), value.dtype, known_of_either(refs))
     if isinstance(refs[0], Vector):
         return replace(refs[0], items=tuple(map(ir.Var, names)))
     buffer = Buffer(names[0], value.dtype, all(r.buffer.owned for r in refs))

@@ -61,8 +61,8 @@ def _push(low: Lowering, node: Node) -> None:
     value = node.inputs[1]
     stack = handle(low, node.inputs[0])
     ref: Any = low.ref(value)
-    # A region's input gets new variables for its buffers: it may be a loop's carry, whose variables change at the end of
-    # the trip only.
+    # The buffers of a region's input get new variables: it may be a carry of a loop, whose variables change at the end
+    # of a trip only.
     is_own = stack.shared or node.inputs[0].node is not None
     if stack.shared:
         stack = own_stack(low, stack)

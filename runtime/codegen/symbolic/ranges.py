@@ -76,6 +76,16 @@ def known_of(ref: Any) -> Known | None:
     return Known(int(expr.value), int(expr.value), None, ir.as_expr(int(expr.value)))
 
 
+def known_of_either(refs: Sequence[Any]) -> Known | None:
+    """What is known of a scalar that is one of some others."""
+    known = [each for each in map(known_of, refs) if each is not None]
+    return _either(*known) if len(known) == len(refs) else None
+
+
+def _either(*known: Known) -> Known:
+    return Known(min(each.low for each in known), max(each.high for each in known))
+
+
 def range_of(ref: Any) -> Known | None:
     """What is known of the scalar that a ref stands for; of any integer what its dtype can hold."""
     known, dtype = known_of(ref), getattr(ref, "dtype", None)
@@ -163,6 +173,7 @@ def _floordiv(a: Known, b: Known) -> Known | None:
 _RULES: dict[str, Callable[..., Known | None]] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "minimum": _minimum, "maximum": _maximum,
     "floormod": _floormod, "floordiv": _floordiv, "cast": lambda a: a, "narrow": lambda a: a,
+    "select": lambda predicate, a, b: _either(a, b),
 }  # fmt: skip
 
 
