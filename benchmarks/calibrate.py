@@ -267,6 +267,7 @@ PROBES: dict[str, Sweep | Timed] = {
     "CONVOLUTION_FILTERS": Sweep("elements", (1, 1 << 16), _IMAGES),
     "CONCAT_VIEW_PIECES": Sweep("pieces", (1, 2, 4, 8), _STENCIL),
     "CONCAT_VIEW_NODES": Sweep("nodes x pieces", (1, 60, 240, 960), _STENCIL),
+    "CONCAT_VIEW_SHORT_ROW": Sweep("elements", (1, 4, 8), several(stencil, (3_000, 3), (1_000, 8))),
     "REDUCTION_CHUNK": Sweep("elements", _MANY, several(total, (1_000_000,), (30_000,))),
     "COLUMN_CHUNK_ROWS": Sweep("rows", (8, 32, 128), _COLUMNS),
     "COLUMN_CHUNK_FEW_ROWS": Sweep("rows", (4, 8, 32), ((columns, arrays((300, 2_000))),)),

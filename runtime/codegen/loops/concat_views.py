@@ -233,10 +233,20 @@ class Parts:
     def fit(self) -> bool:
         """Whether it is known where to split the nest, and all parts together are short enough."""
         try:
+            if self._is_narrow():
+                return False
             count = self._count(self._trees, 0)
         except _Undecided:
             return False
         return count * (len(self._nest.group.nodes) + 1) <= cost_model.CONCAT_VIEW_NODES
+
+    def _is_narrow(self) -> bool:
+        """Whether rows are too short for loops of their own, but aren't split: of copies all rows are one loop."""
+        begin, end = self._box[self._innermost]
+        length = (end - begin).number
+        if length is None or length > cost_model.CONCAT_VIEW_SHORT_ROW or self._innermost == 0:
+            return False
+        return next(self._boundaries(self._trees.values(), self._innermost), None) is None
 
     def _count(self, trees: dict[Value, _Tree], axis: int) -> int:
         """How many bodies are lowered."""
