@@ -276,6 +276,15 @@ WORKLOADS = [
         },
         lambda n: 8.0 * n * 1024,
     ),
+    Workload(
+        "products of square matrices, rows", (4096, 12),
+        {
+            "autograph": lambda n: _ours(lambda x, y: x @ y, _matrix(n, n), _matrix(n, n)),
+            "JAX": lambda n: _jax(lambda jax, jnp: lambda x, y: x @ y, _matrix(n, n), _matrix(n, n)),
+            "torch.compile": lambda n: _torch(lambda torch: lambda x, y: x @ y, _matrix(n, n), _matrix(n, n)),
+            "CuPy": lambda n: _cupy(lambda cupy: lambda x, y: x @ y, _matrix(n, n), _matrix(n, n)),
+        },
+    ),
     _columns_of(1_000_000, 16, 50),
     _columns_of(4096, 1024, 50),
     Workload(

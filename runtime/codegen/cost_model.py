@@ -168,3 +168,9 @@ DEVICE_CALL = 16
 # grid 2 us.
 DEVICE_LONG_ROW = 512
 DEVICE_SHORT_ROW = 16
+# Products of matrices: the summands from which a warp computes an element, where there are fewer elements than threads;
+# the rows, columns and summands below which a thread computes an element; and the elements for each thread from which a
+# thread computes 16 of a tile instead of 4. Estimated.
+DEVICE_SHORT_PRODUCT = 32
+DEVICE_NARROW_PRODUCT = 8
+DEVICE_LARGE_PRODUCT = 8

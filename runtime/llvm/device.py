@@ -90,6 +90,18 @@ def _of_lane(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
     return _of_bits(w, w.op(f"call i{size} @gpu_of_lane_{size}(i{size} {bits}, i64 {lane})"), item.type)
 
 
+def _fma(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
+    """a * b + c, with one rounding where the machine has an instruction for it."""
+    name = f"{type_.ir} @llvm.fmuladd.f{type_.bits}"
+    w.program.declare(f"declare {name}({', '.join([type_.ir] * len(operands))})")
+    given = ", ".join(f"{type_.ir} {arithmetic.cast(w, each, type_).text}" for each in operands)
+    return Value(type_, w.op(f"call {name}({given})"))
+
+
+def _zero(type_: Scalar) -> str:
+    return "0.0" if type_.is_float else "0"
+
+
 def _place_of_block(w: Writer, turn: Any, block: Any) -> str:
     half = w.op(f"mul i64 {_index(w, turn)}, {MOST_BLOCKS}")
     return _place(w, OF_BLOCKS, w.op(f"add i64 {half}, {_index(w, block)}"))
@@ -197,6 +209,10 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "got_of_block"): CallRule(_last_type, _got_of_block),
     ("gpu", "put_of_block_total"): _put_in_block("gpu_place_of_block_total"),
     ("gpu", "got_of_block_total"): _got_in_block("gpu_place_of_block_total"),
+    ("gpu", "put_in_tile"): _put_in_block("gpu_place_in_tile"),
+    ("gpu", "got_in_tile"): _got_in_block("gpu_place_in_tile"),
+    ("gpu", "fma"): CallRule(_last_type, _fma),
+    ("gpu", "zero_of"): CallRule(lambda types: types[0].element, lambda w, operands, type_: Value(type_, _zero(type_))),
     ("gpu", "turn"): _number("gpu_turn"),
     ("gpu", "end_turn"): _effect(lambda w, operands: w.line("call void @gpu_end_turn()")),
     ("gpu", "hand_over"): _write_at(HANDED_OVER),

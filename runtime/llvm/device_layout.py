@@ -26,7 +26,9 @@ MOST_HANDED_OVER = 64  # numbers that the first thread hands over at a time
 OF_BLOCKS = HANDED_OVER + 8 * MOST_HANDED_OVER
 # Of the emulator: of each block and of each thread so many numbers.
 EMULATED = OF_BLOCKS + 16 * MOST_BLOCKS
-BLOCK_BARRIER, TURN, BLOCK_TOTAL, BLOCK_NUMBERS = range(0, 32, 8)
+BLOCK_BARRIER, TURN, BLOCK_TOTAL, IN_TILE = range(0, 32, 8)
+TILE = 2080  # numbers of a block for parts of matrices
+BLOCK_NUMBERS = IN_TILE + 8 * TILE
 WARP_BARRIER, OF_LANE, OF_WARP, THREAD_NUMBERS = range(0, 32, 8)
 EMULATED_WARP = 2  # threads
 

@@ -18,10 +18,12 @@ from runtime.llvm.device_layout import (
     EMULATED_WARP,
     END,
     FREE,
+    IN_TILE,
     LACKING,
     OF_LANE,
     OF_WARP,
     THREAD_NUMBERS,
+    TILE,
     TURN,
 )  # fmt: skip
 from runtime.llvm.memory import HEADER
@@ -173,6 +175,7 @@ declare void @llvm.nvvm.bar.warp.sync(i32) convergent
 @turn = internal addrspace(3) global i64 undef
 @block_total = internal addrspace(3) global i64 undef
 @of_warps = internal addrspace(3) global [32 x i64] undef
+@tile = internal addrspace(3) global [{TILE} x i64] undef
 
 define internal ptr @gpu_environment() alwaysinline {{
   %found = load ptr, ptr addrspace(3) @environment
@@ -223,6 +226,11 @@ define internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) alwaysinline converge
 }}
 define internal ptr @gpu_place_of_warp(i64 %warp) alwaysinline {{
   %place = getelementptr i64, ptr addrspace(3) @of_warps, i64 %warp
+  %r = addrspacecast ptr addrspace(3) %place to ptr
+  ret ptr %r
+}}
+define internal ptr @gpu_place_in_tile(i64 %number) alwaysinline {{
+  %place = getelementptr i64, ptr addrspace(3) @tile, i64 %number
   %r = addrspacecast ptr addrspace(3) %place to ptr
   ret ptr %r
 }}
@@ -368,6 +376,11 @@ define internal ptr @gpu_place_of_warp(i64 %warp) {{
   %thread = add i64 %first, %warp
   %numbers = call ptr @of_thread(i64 %thread)
   %r = getelementptr i8, ptr %numbers, i64 {OF_WARP}
+  ret ptr %r
+}}
+define internal ptr @gpu_place_in_tile(i64 %number) {{
+  %numbers = call ptr @in_block(i64 {IN_TILE})
+  %r = getelementptr i64, ptr %numbers, i64 %number
   ret ptr %r
 }}
 define internal ptr @gpu_place_of_block_total() {{

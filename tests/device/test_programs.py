@@ -415,3 +415,25 @@ def test_rows_whose_trips_hand_numbers_on(emulator: Emulator) -> None:
     expected, last = ag.function(steps, jit_compile=False)(ag.constant(x))
     np.testing.assert_array_equal(y, expected.numpy())
     assert change == last.numpy()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("flips", [(False, False), (True, False), (False, True), (True, True)])
+def test_products_of_all_sizes(flips: tuple[bool, bool], dtype: Any, emulator: Emulator) -> None:
+    """By warps, by threads, and by tiles of both sizes, at their edges too."""
+    random = np.random.default_rng(5)
+    specs = [ag.TensorSpec([None, None], dtype)] * 2
+    kernel = on(emulator, kernel_of(lambda x, y: ag.linalg.matmul(x, y, *flips), *specs))
+    for rows, inner, columns in (
+        (1, 64, 9),
+        (3, 40, 5),
+        (20, 30, 25),
+        (9, 9, 9),
+        (8, 16, 16),
+        (1, 5, 1),
+        (0, 4, 5),
+        (4, 0, 5),
+    ):
+        x, y = random.normal(size=(rows, inner)).astype(dtype), random.normal(size=(inner, columns)).astype(dtype)
+        given = [np.ascontiguousarray(each.T if flip else each) for each, flip in zip((x, y), flips)]
+        np.testing.assert_allclose(kernel([*given, 2])[-1], x @ y, rtol=2e-5, atol=2e-5)

@@ -9,18 +9,20 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.math.function_table import FORMULAS
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_functions
 from runtime.llvm.program import Library
 
-# A function that calls `gpu.thread` is in SPMD form: all threads run it, and a barrier stands before each call and at
+# A function that calls what `gpu` has is in SPMD form: all threads run it, and a barrier stands before each call and at
 # its end.
 #
-# Products: each element is a sum in the order in which the processor's plain loops compute it. Of large matrices a
-# thread computes 4 x 4 elements at a time, so that what it loads serves four products; neighbours have neighbouring
-# columns. Sorting: of two sorted runs each element finds its place by itself, by how many of the other run stand before
+# Products: of large matrices, a block computes a tile at a time. Its threads copy parts of both operands to the block's
+# own memory, and each of them computes every so many rows and columns of the tile, so that what it loads serves several
+# products. Where there are fewer elements than threads, a warp computes one.
+# Sorting: of two sorted runs each element finds its place by itself, by how many of the other run stand before
 # it. Logarithms of the gamma
 # function: Lanczos' series with the coefficients of Press and others ("Numerical Recipes", 3rd edition, 6.1), off by at
 # most 1e-14, absolute or relative.
@@ -39,10 +41,59 @@ def int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
 
 
 def matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads):
-    if (rows + 3) // 4 * ((columns + 3) // 4) >= gpu.threads():
-        tiled_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    if rows * columns < gpu.threads() and inner >= SHORT:
+        warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    elif min(rows, columns) < NARROW or inner < NARROW:
+        thread_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    elif rows * columns >= LARGE * gpu.threads():
+        tiled_matmul_4(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
     else:
-        int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+        tiled_matmul_2(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+
+
+def thread_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
+    number = gpu.thread()
+    while number < rows * columns:
+        i = number // columns
+        j = number % columns
+        total = gpu.zero_of(out)
+        for k in range(inner):
+            left = a[a0 + k * rows + i] if flip_a else a[a0 + i * inner + k]
+            right = b[b0 + j * inner + k] if flip_b else b[b0 + k * columns + j]
+            total = total + left * right
+        out[out0 + number] = total
+        number = number + gpu.threads()
+    gpu.barrier()
+
+
+def warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
+    size = gpu.block_size()
+    place = gpu.place_in_block()
+    width = gpu.warp_size()
+    lane = place % width
+    lanes = min(width, size - (place - lane))
+    of_block = (size + width - 1) // width
+    number = gpu.block() * of_block + place // width
+    while number < rows * columns:
+        i = number // columns
+        j = number % columns
+        total = gpu.zero_of(out)
+        k = lane
+        while k < inner:
+            left = a[a0 + k * rows + i] if flip_a else a[a0 + i * inner + k]
+            right = b[b0 + j * inner + k] if flip_b else b[b0 + k * columns + j]
+            total = gpu.fma(left, right, total)
+            k = k + lanes
+        step = width // 2
+        while step > 0:
+            other = gpu.of_lane(total, lane + step)
+            if lane + step < lanes:
+                total = total + other
+            step = step // 2
+        if lane == 0:
+            out[out0 + number] = total
+        number = number + gpu.blocks() * of_block
+    gpu.barrier()
 
 
 TILED
@@ -304,40 +355,86 @@ def _joining(text: str, name: str, join: Join) -> ir.Function:
 @functools.cache
 def library() -> Library:
     """The library's functions, those above in place of the processor's."""
-    return Library(llvm_backend.library_text() + _FUNCTIONS.replace("TILED\n", _tiled_matmul()), formulas)
+    text = _FUNCTIONS.replace("TILED\n", f"{_tiled_matmul(4)}\n\n{_tiled_matmul(2)}")
+    for name, number in _PRODUCTS.items():
+        text = text.replace(name, str(number))
+    return Library(llvm_backend.library_text() + text, formulas)
 
 
-def _tiled_matmul() -> str:
-    """The function that computes products of matrices by tiles of 4 x 4 elements, each in a variable."""
-    tile = [(r, c) for r in range(4) for c in range(4)]
+_PRODUCTS = {
+    "SHORT": cost_model.DEVICE_SHORT_PRODUCT, "NARROW": cost_model.DEVICE_NARROW_PRODUCT,
+    "LARGE": cost_model.DEVICE_LARGE_PRODUCT,
+}  # fmt: skip
+_DEPTH = 16  # of the parts of operands that a block copies
+_EDGE = 65  # numbers from one row of a copied part to the next: an odd one, so that threads use different banks
+
+
+def _tiled_matmul(each: int) -> str:
+    """The function that computes products of matrices by tiles, of which a thread computes each x each elements.
+
+    As many threads of a block compute as are a square of a power of two: 256 on GPUs.
+    """
+    tile = [(r, c) for r in range(each) for c in range(each)]
+    second = _DEPTH * _EDGE
     lines = [
-        "def tiled_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):",
-        "    across = (columns + 3) // 4",
-        "    tiles = (rows + 3) // 4 * across",
-        "    tile = gpu.thread()",
+        f"def tiled_matmul_{each}(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):",
+        "    size = gpu.block_size()",
+        "    place = gpu.place_in_block()",
+        "    side_bits = 4 if size >= 256 else 3 if size >= 64 else 2 if size >= 16 else 1 if size >= 4 else 0",
+        "    side = 1 << side_bits",
+        f"    edge = side * {each}",
+        "    y = place >> side_bits",
+        "    x = place & side - 1",
+        "    computes = place < side * side",
+        "    across = (columns + edge - 1) // edge",
+        "    tiles = (rows + edge - 1) // edge * across",
+        "    tile = gpu.block()",
+        "    zero = gpu.zero_of(out)",
         "    while tile < tiles:",
-        "        row = tile // across * 4",
-        "        column = tile % across",
-        "        out[out0 + row * columns + column] = 0",
-        "        zero = out[out0 + row * columns + column]",
-        # At the edges some rows and columns are computed twice.
-        *[f"        row{r} = min(row + {r}, rows - 1)" for r in range(4)],
-        *[f"        column{c} = min(column + {c} * across, columns - 1)" for c in range(4)],
+        "        row = tile // across * edge",
+        "        column = tile % across * edge",
         *[f"        total{r}{c} = zero" for r, c in tile],
-        "        for k in range(inner):",
+        "        depth = 0",
+        "        while depth < inner:",
+        "            gpu.block_barrier()",
+        "            number = place",
+        f"            while number < edge * {_DEPTH}:",
+        # Neighbours load neighbouring elements.
+        f"                i = number & edge - 1 if flip_a else number >> {_DEPTH.bit_length() - 1}",
+        f"                k = number >> side_bits + {each.bit_length() - 1} if flip_a else number & {_DEPTH - 1}",
+        "                at = (depth + k) * rows + (row + i) if flip_a else (row + i) * inner + (depth + k)",
+        "                is_inside = row + i < rows and depth + k < inner",
+        "                left = zero",
+        "                if is_inside:",
+        "                    left = a[a0 + at]",
+        f"                gpu.put_in_tile(k * {_EDGE} + i, left)",
+        f"                j = number >> {_DEPTH.bit_length() - 1} if flip_b else number & edge - 1",
+        f"                k = number & {_DEPTH - 1} if flip_b else number >> side_bits + {each.bit_length() - 1}",
+        "                at = (column + j) * inner + (depth + k) if flip_b else (depth + k) * columns + (column + j)",
+        "                is_inside = column + j < columns and depth + k < inner",
+        "                right = zero",
+        "                if is_inside:",
+        "                    right = b[b0 + at]",
+        f"                gpu.put_in_tile({second} + k * {_EDGE} + j, right)",
+        "                number = number + size",
+        "            gpu.block_barrier()",
+        "            if computes:",
+        f"                for k in range({_DEPTH}):",
+        *[f"                    left{r} = gpu.got_in_tile(k * {_EDGE} + y + {r} * side, zero)" for r in range(each)],
         *[
-            f"            left{r} = a[a0 + k * rows + row{r}] if flip_a else a[a0 + row{r} * inner + k]"
-            for r in range(4)
+            f"                    right{c} = gpu.got_in_tile({second} + k * {_EDGE} + x + {c} * side, zero)"
+            for c in range(each)
         ],
-        *[
-            f"            right{c} = b[b0 + column{c} * inner + k] if flip_b else b[b0 + k * columns + column{c}]"
-            for c in range(4)
-        ],
-        *[f"            total{r}{c} = total{r}{c} + left{r} * right{c}" for r, c in tile],
-        *[f"        out[out0 + row{r} * columns + column{c}] = total{r}{c}" for r, c in tile],
-        "        tile = tile + gpu.threads()",
-        "    gpu.barrier()",
+        *[f"                    total{r}{c} = gpu.fma(left{r}, right{c}, total{r}{c})" for r, c in tile],
+        f"            depth = depth + {_DEPTH}",
+        "        if computes:",
     ]
+    for r, c in tile:
+        lines += [
+            f"            if row + y + {r} * side < rows and column + x + {c} * side < columns:",
+            f"                out[out0 + (row + y + {r} * side) * columns + (column + x + {c} * side)] = total{r}{c}",
+        ]
+    lines += ["        tile = tile + gpu.blocks()", "    gpu.barrier()"]
     return "\n".join(lines) + "\n"
 
 

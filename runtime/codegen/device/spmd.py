@@ -133,7 +133,7 @@ def _called(function: ir.Function) -> set[str]:
 
 def _is_spmd(function: ir.Function) -> bool:
     """Whether a function of the library is written for many threads."""
-    return "gpu.thread" in _called(function)
+    return any(name.startswith("gpu.") for name in _called(function))
 
 
 class _Rewriter:
