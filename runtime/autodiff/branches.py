@@ -121,18 +121,26 @@ class _Again(NodeCall):
         self.known = known
 
 
-class _HandedOut:
+class _HandedOut(NodeCall):
     """An effect or a read that isn't repeated, as a call for the reverse walk. Its operands are recomputed; its results
     are extra outputs of the forward node."""
 
-    def __init__(self, node: Node, builder: Builder, mapping: Substitution) -> None:
-        self.op, self.attrs = node.op, node.attrs
-        self.inputs = self._tensors(node.inputs, builder, mapping)
-        self.outputs = self._tensors(node.outputs, builder, mapping)
+    __slots__ = ("recomputed", "handed")
 
-    @staticmethod
-    def _tensors(values: Sequence[Value], builder: Builder, mapping: Substitution) -> list[Any]:
-        return [builder.tensor(mapping[v]) for v in values if not isinstance(v.type, TokenType)]
+    def __init__(self, node: Node, builder: Builder, mapping: Substitution) -> None:
+        super().__init__(node, builder)
+        self.recomputed, self.handed = (
+            tuple([builder.tensor(mapping[v]) for v in values if not isinstance(v.type, TokenType)])
+            for values in (node.inputs, node.outputs)
+        )
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        return self.recomputed
+
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        return self.handed
 
 
 def _walk_branch(

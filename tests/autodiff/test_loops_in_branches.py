@@ -271,3 +271,18 @@ def test_a_fixed_number_of_trips_stays_known() -> None:
 
     value, gradient = value_and_gradients(smoothed, ag.constant(np.linspace(0.1, 0.9, 200)))
     assert gradient < 4.0 * value
+
+
+def test_a_gather_of_what_the_loop_changes() -> None:
+    """Its rule asks what kind of gradient it may give, of a read that a branch hands out, too."""
+
+    def gathered(x: Any) -> Any:
+        for i in ag.range(3, x.shape[0]):
+            if x[i] > 0.4:
+                x = put(x, i, ag.gather(x, i - 1) * ag.gather(x, i - 2) + 0.5)
+        return ag.reduce_sum(x * x)
+
+    x = wavy(1)
+    staged = ag.function(lambda x: gradients(gathered, x))
+    for found, each in zip(staged(x), gradients(gathered, x), strict=True):
+        np.testing.assert_allclose(found, each, rtol=1e-9, atol=1e-12)
