@@ -124,7 +124,10 @@ class Session:
         self.details.mkdir(parents=True)
         for number, step in enumerate(steps(self.kind, self.folder)):
             left = self._left()
-            result = Result(step.name, " ".join(step.command))
+            # As it is typed, without paths of the machine.
+            words = ["python", *step.command[1:]] if step.command[0] == sys.executable else step.command
+            said = " ".join(words).replace(sys.executable, "python").replace(str(self.folder), "FOLDER")
+            result = Result(step.name, said)
             self.results.append(result)
             self._write()
             if left < 5:
