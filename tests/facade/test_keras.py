@@ -330,8 +330,10 @@ class TestSaving:
         expected = model.predict(ROWS, verbose=0)
         after = losses(model, ROWS, ROWS.sum(1, keepdims=True), epochs=2, shuffle=False)
         checkpoint.restore(path).assert_consumed()
-        np.testing.assert_array_equal(model.predict(ROWS, verbose=0), expected)
-        assert losses(model, ROWS, ROWS.sum(1, keepdims=True), epochs=2, shuffle=False) == after
+        # Native code may have taken over meanwhile, which adds up products in another order.
+        np.testing.assert_allclose(model.predict(ROWS, verbose=0), expected, rtol=1e-5)
+        again = losses(model, ROWS, ROWS.sum(1, keepdims=True), epochs=2, shuffle=False)
+        assert again == pytest.approx(after, rel=1e-5)
 
     def test_weights_that_are_made_after_restoring(self, keras, tmp_path):
         class Net(keras.Model):
