@@ -100,7 +100,7 @@ def steps(kind: str, folder: Path) -> list[Step]:
         Step(
             "the op table as kernels",
             _pytest("-p", "tests.device.on_device", "tests/codegen/test_table.py", "-k", table),
-            100,
+            240,
         ),
     ]
     sanitizer = shutil.which("compute-sanitizer") if real else None
