@@ -138,9 +138,12 @@ def test_code_made_and_dropped_leaves_nothing():
         gc.collect()
 
     use(3)
-    before = len(gc.get_objects())
-    use(30)
-    assert len(gc.get_objects()) - before < 100
+    more = []
+    while not more or (more[-1] >= 100 and len(more) < 5):  # a thread that compiles for another test makes objects, too
+        before = len(gc.get_objects())
+        use(30)
+        more.append(len(gc.get_objects()) - before)
+    assert min(more) < 100, more
 
 
 def test_a_soak_stays_flat():

@@ -182,7 +182,7 @@ _CASES: list[tuple[tuple[int, ...], dict[str, Any], tuple[int, ...], tuple[int, 
 ]
 CONVOLUTION = register(
     OpDef(
-        "convolution", _infer, _kernel, grad=_grad, kinds="iufc", needs_no_constants=True, can_fail=False,
+        "convolution", _infer, _kernel, grad=_grad, kinds="iufc", attrs=_ATTRS, needs_no_constants=True, can_fail=False,
         terms=_window, doc="Slides filters over the spatial dimensions: products of windows with filters.",
         samples=tuple(Sample((x, w), attrs) for x, attrs, w, _ in _CASES),
     )
@@ -204,7 +204,8 @@ CONVOLUTION_INPUT_GRAD = register(
 register(
     OpDef(
         "convolution_filters_grad", _infer_filters_grad, _filters_grad, grad=_grad_filters_grad, kinds="iufc",
-        needs_no_constants=True, can_fail=False, terms=_places, doc="The adjoint of convolution for its filters.",
+        attrs=_ATTRS, needs_no_constants=True, can_fail=False, terms=_places,
+        doc="The adjoint of convolution for its filters.",
         samples=tuple(Sample((x, y), attrs) for x, attrs, _, y in _CASES),
     )
 )  # fmt: skip
