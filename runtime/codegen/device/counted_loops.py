@@ -46,7 +46,7 @@ def _range(item: ir.While, names: set[str]) -> ir.Block | None:
         return None
     if not ir.variables(test.right).isdisjoint(ir.assigned(body)) or _reads_memory(test.right):
         return None
-    first, trip = (ir.Var(_fresh(base, names)) for base in ("first", "trip"))
+    first, trip = (ir.Var(fresh(base, names)) for base in ("first", "trip"))
     at = body.index(step)
     before, after = body[:at], body[at + 1 :]
     ir.map_block(before, lambda each: trip if each == index else None)
@@ -58,7 +58,8 @@ def _range(item: ir.While, names: set[str]) -> ir.Block | None:
     ]
 
 
-def _fresh(base: str, names: set[str]) -> str:
+def fresh(base: str, names: set[str]) -> str:
+    """A name that isn't among `names`, to which it is added."""
     name, number = base, 0
     while name in names:
         number += 1

@@ -197,12 +197,8 @@ def lgamma(x):
     return found
 """
 
-# What all threads join: the lanes of a warp by shuffles, as a tree, then the warps of a block one after the other, then
-# the blocks by the first warp of each. The order depends on the number of threads alone, so that as many give the same
-# bits. All threads meet in it: nothing that was written before is missed after it. In a grid there is one barrier:
-# blocks take the other half of their memory the next time (`gpu.turn`), when nobody reads this half any more.
-_TOTAL = """
-def total(value):
+# What the lanes of a warp join: a tree of shuffles, whose root is the first lane.
+_LANES = """\
     place = gpu.place_in_block()
     size = gpu.block_size()
     width = gpu.warp_size()
@@ -213,6 +209,15 @@ def total(value):
         if lane + step < width and place + step < size:
             value = joined(value, other)
         step = step // 2
+"""
+
+# What all threads join: the lanes of a warp by shuffles, as a tree, then the warps of a block one after the other, then
+# the blocks by the first warp of each. The order depends on the number of threads alone, so that as many give the same
+# bits. All threads meet in it: nothing that was written before is missed after it. In a grid there is one barrier:
+# blocks take the other half of their memory the next time (`gpu.turn`), when nobody reads this half any more.
+_TOTAL = """
+def total(value):
+LANES
     if lane == 0:
         gpu.put_of_warp(place // width, value)
     gpu.block_barrier()
@@ -255,16 +260,7 @@ def total(value):
 # What the lanes of a warp join, for all of them.
 _WARP_TOTAL = """
 def warp_total(value):
-    place = gpu.place_in_block()
-    size = gpu.block_size()
-    width = gpu.warp_size()
-    lane = place % width
-    step = width // 2
-    while step > 0:
-        other = gpu.of_lane(value, lane + step)
-        if lane + step < width and place + step < size:
-            value = joined(value, other)
-        step = step // 2
+LANES
     return gpu.of_lane(value, 0)
 """
 
@@ -342,7 +338,7 @@ def warp_total_function(name: str, join: Join) -> ir.Function:
 
 
 def _joining(text: str, name: str, join: Join) -> ir.Function:
-    (function,) = parse_functions(text)
+    (function,) = parse_functions(text.replace("LANES\n", _LANES))
 
     def change(item: ir.Expr) -> ir.Expr | None:
         return join(*item.arguments) if isinstance(item, ir.Call) and item.function == "joined" else None

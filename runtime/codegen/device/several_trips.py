@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from runtime.codegen import cost_model
+from runtime.codegen.device.counted_loops import fresh
 from runtime.kernel_ir import ir
 
 
@@ -57,8 +58,8 @@ def _several(loop: ir.While, totals: Collection[str], count: int, names: set[str
     found: ir.Block = []
     renamed: list[dict[str, ir.Var]] = [{}]
     for _ in range(1, count):
-        values = {trip.name: ir.Var(_fresh(trip.name, names))}
-        values.update((name, ir.Var(_fresh(name, names))) for name in own)
+        values = {trip.name: ir.Var(fresh(trip.name, names))}
+        values.update((name, ir.Var(fresh(name, names))) for name in own)
         before = renamed[-1].get(trip.name, trip)
         found.append(ir.assign(values[trip.name].name, before + threads))
         renamed.append(values)
@@ -71,12 +72,3 @@ def _several(loop: ir.While, totals: Collection[str], count: int, names: set[str
             found.append(other)
     found.append(ir.assign(trip.name, trip + threads * count))
     return ir.While(ir.Compare("<", trip, test.right - threads * (count - 1)), found, loop.loop)
-
-
-def _fresh(base: str, names: set[str]) -> str:
-    name, number = base, 0
-    while name in names:
-        number += 1
-        name = f"{base}_{number}"
-    names.add(name)
-    return name
