@@ -103,8 +103,8 @@ def steps(kind: str, folder: Path) -> list[Step]:
             240,
         ),
     ]
-    sanitizer = shutil.which("compute-sanitizer") if real else None
-    if sanitizer is not None:
+    sanitizer = "compute-sanitizer"
+    if real and shutil.which(sanitizer):
         some = _pytest(placed, "-k", "loops or training")
         found += [Step(tool, [sanitizer, "--tool", tool, "--error-exitcode", "9", *some], 40) for tool in _TOOLS]
     return found
@@ -125,8 +125,7 @@ class Session:
         for number, step in enumerate(steps(self.kind, self.folder)):
             left = self._left()
             # As it is typed, without paths of the machine.
-            words = ["python", *step.command[1:]] if step.command[0] == sys.executable else step.command
-            said = " ".join(words).replace(sys.executable, "python").replace(str(self.folder), "FOLDER")
+            said = " ".join(step.command).replace(sys.executable, "python").replace(str(self.folder), "FOLDER")
             result = Result(step.name, said)
             self.results.append(result)
             self._write()

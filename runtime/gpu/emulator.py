@@ -84,17 +84,16 @@ class Emulator:
 
     def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, stop: int, meet: bool) -> None:
         self.launches += 1
-        given = arguments
         set_record = _set_record()
         records = []
         for number in range(shape.threads):
             block, place = divmod(number, shape.block_size)
-            fields = (given[0], number, shape.threads, place, shape.block_size, block, shape.blocks)
+            fields = (arguments[0], number, shape.threads, place, shape.block_size, block, shape.blocks)
             records.append(np.array(fields, np.int64))
 
         def run(record: np.ndarray) -> None:
             set_record(record.ctypes.data)
-            kernel(*given)
+            kernel(*arguments)
 
         threads = [threading.Thread(target=run, args=(record,)) for record in records]
         random.shuffle(threads)
