@@ -68,7 +68,7 @@ def test_products_of_small_integers_are_exact(product, sizes, flip_a, flip_b):
 
 @pytest.mark.parametrize("flips", [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize(
-    "sizes", [(64, 128, 256), (256, 300, 40), (1000, 500, 1), (1, 500, 1000), (50, 1100, 50)], ids=str
+    "sizes", [(64, 128, 256), (256, 300, 40), (2000, 500, 1), (1, 500, 2000), (50, 1100, 50)], ids=str
 )
 def test_bits_do_not_depend_on_the_number_of_threads(product, sizes, flips):
     rows, inner, columns = sizes

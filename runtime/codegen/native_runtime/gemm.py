@@ -33,6 +33,9 @@ from runtime.llvm.products import SYMBOLS
 from runtime.llvm.threads import RUN, SHARE
 
 _MIN_PACKED_ROWS = 16  # packing doesn't pay for fewer
+# Multiplications from which threads share a product, and from which they share one by a vector, which waits for memory:
+# some 20 us. Smaller ones, as in the steps of an RNN, gain a fifth at best, for twice the processor time.
+_MIN_SHARED_WORK, _MIN_SHARED_VECTOR = 1 << 21, 1 << 19
 _MIN_PART_WORK = 1 << 17  # multiplications that a part has at least
 _MAX_PARTS = 128  # at most
 _LONG_LINE = 1024  # bytes from which on rows evict each other from the caches
@@ -305,7 +308,9 @@ class _Gemm(Packing):
         # Enough parts to balance the threads, none too small.
         work = c.binary("mul", c.binary("mul", "%rows", "%inner"), "%columns")
         wanted = c.min(c.min(c.binary("sdiv", work, _MIN_PART_WORK), c.binary("mul", "%threads", SHARE)), _MAX_PARTS)
-        wanted = c.select(c.binary("icmp sgt", "%threads", 1), c.max(wanted, 1), 1)
+        by_vector = c.any_of(one_column, c.binary("icmp eq", "%rows", 1))
+        enough = c.binary("icmp sge", work, c.select(by_vector, _MIN_SHARED_VECTOR, _MIN_SHARED_WORK))
+        wanted = c.select(c.all_of(c.binary("icmp sgt", "%threads", 1), enough), c.max(wanted, 1), 1)
         panels = c.ceil_div(columns, self.width)
         width = c.ceil_div(panels, c.min(panels, wanted))
         across = c.ceil_div(panels, width)
