@@ -102,7 +102,10 @@ class Packing:
         return c.text()
 
     def _pack(self) -> str:
-        """panel[k, :width] = b[k, :columns], padded with zeros."""
+        """panel[k, :width] = b[k, :columns], padded with zeros.
+
+        Each row lies on another page, so the processor doesn't foresee that the next panel's columns follow.
+        """
         c = FunctionBuilder(
             "define internal void @pack(ptr %b, i64 %b_line, ptr %panel, i64 %inner, i64 %columns) noinline nounwind"
         )
@@ -111,6 +114,8 @@ class Packing:
             source = c.at("%b", c.binary("mul", k.index, "%b_line"))
             target = c.at("%panel", c.binary("mul", k.index, self.width * self.size))
             for v in range(VECTORS):
+                following = c.at(source, (VECTORS + v) * self.lanes * self.size)
+                c.line(f"call void @llvm.prefetch.p0(ptr {following}, i32 0, i32 2, i32 1)")
                 self._store(c, self._load(c, source, v, masks), target, v, [])
         c.line("ret void")
         return c.text()

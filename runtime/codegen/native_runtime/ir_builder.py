@@ -7,7 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from runtime.llvm.function_text import FunctionText
 
-INTRINSICS = ("declare i64 @llvm.smin.i64(i64, i64)", "declare i64 @llvm.smax.i64(i64, i64)")
+INTRINSICS = (
+    "declare i64 @llvm.smin.i64(i64, i64)",
+    "declare i64 @llvm.smax.i64(i64, i64)",
+    "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+)
 
 
 class Loop:
