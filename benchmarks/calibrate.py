@@ -244,7 +244,7 @@ _COLUMNS = tuple((columns, arrays(shape)) for shape in ((4_000, 200), (1_000, 80
 _FEW, _MANY = (16, 64, 256), (1024, 4096, 16384)
 
 PROBES: dict[str, Sweep | Timed] = {
-    "PARALLEL_WORK": Sweep("additions", (1 << 15, 1 << 17, 1 << 19, 1 << 21, 1 << 60), _LINES),
+    "PARALLEL_WORK": Sweep("additions", (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 60), _LINES),
     "COSTLY_OP": Sweep("additions", (2, 10, 1000), (*_SOFTMAX_ROWS, (sharing, arrays((500, 500))))),
     "FUSION_GROUP_NODES": Sweep("nodes", (8, 32, 64, 256), _CHAIN),
     "LOOP_FUSION_STATEMENTS": Sweep("statements", (1, 30, 120, 480), ((normalised, arrays((200, 300))),)),

@@ -14,8 +14,8 @@ vectors; of a loop that starts at 0 it knows that there are none.
 
 The outer loop of a nest is split into parts, which the threads of a pool take one by one
 (`native_runtime/thread_pool.py`). Each element is computed as before and by one thread, so that results don't depend on
-their number. That costs some 1 us, or 10 us if the threads have to be woken, so only nests over tensors whose sizes are
-known while tracing, and large, are split. The text says that a nest is large, but not how large it is.
+their number. That costs some 1 us, or 10 us if the threads have to be woken, and the processor time of threads that wait
+for the next nest; so only nests over tensors whose sizes are known while tracing, and large, are split. The text says that a nest is large, but not how large it is.
 """
 
 from __future__ import annotations
@@ -75,8 +75,11 @@ def is_large(nodes: Sequence[Node]) -> bool:
     """Whether a fusion group of these nodes does enough to be split."""
     if sys.platform == "win32":
         return False  # the threads are POSIX threads
-    count = max((_elements(v) for node in nodes for v in (*node.inputs, *node.outputs)), default=0)
-    return count * sum(node.op.cost for node in nodes) >= cost_model.PARALLEL_WORK
+    read = {value for node in nodes for value in node.inputs}
+    made = {value for node in nodes for value in node.outputs}
+    count = max(map(_elements, read | made), default=0)
+    in_memory = sum(map(_elements, read ^ made))  # values between the nodes stay in registers
+    return count * sum(node.op.cost for node in nodes) + in_memory >= cost_model.PARALLEL_WORK
 
 
 def is_costly(nodes: Sequence[Node]) -> bool:
