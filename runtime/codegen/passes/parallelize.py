@@ -14,8 +14,9 @@ vectors; of a loop that starts at 0 it knows that there are none.
 
 The outer loop of a nest is split into parts, which the threads of a pool take one by one
 (`native_runtime/thread_pool.py`). Each element is computed as before and by one thread, so that results don't depend on
-their number. That costs some 1 us, or 10 us if the threads have to be woken, and the processor time of threads that wait
-for the next nest; so only nests over tensors whose sizes are known while tracing, and large, are split. The text says that a nest is large, but not how large it is.
+their number. That costs some 1 us, or 10 us if the threads have to be woken, and the processor time of threads that
+wait for the next nest. So only nests over tensors whose sizes are known while tracing, and large, are split. The text
+says that a nest is large, but not how large it is.
 """
 
 from __future__ import annotations
