@@ -57,7 +57,18 @@ def widens_structs() -> bool:
 
 
 @functools.cache
-def _machine() -> Any:
+def _machine(codegen_level: int = 3) -> Any:
+    """This computer's target machine, whose code generator optimises at a level, 0 to 3."""
+    _initialize()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=processor.name(), features=processor.flags(), opt=codegen_level, reloc="pic",
+        codemodel="small",
+    )  # fmt: skip
+
+
+@functools.cache
+def _initialize() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     if llvm.llvm_version_info[0] in _KNOWN:
@@ -65,11 +76,6 @@ def _machine() -> Any:
         llvm.set_option("autograph", "-vectorizer-min-trip-count=4")
         # Checks of overlap made once for all trips of the loop around always fail if that loop runs backwards.
         llvm.set_option("autograph", "-hoist-runtime-checks=false")
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=processor.name(), features=processor.flags(), opt=3, reloc="pic",
-        codemodel="small",
-    )  # fmt: skip
 
 
 @functools.cache
@@ -86,11 +92,14 @@ def kept(thing: Any) -> Any:
 
 
 @interrupts_deferred()
-def machine_code(text: str, modules: Iterable[str], level: int = 2, quick: bool = False, later: str = "") -> bytes:
+def machine_code(
+    text: str, modules: Iterable[str], level: int = 2, quick: bool = False, later: str = "", codegen_level: int = 3
+) -> bytes:
     """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3; quick:
-    by few passes, see `_optimise_quickly`; later: a module of functions to be inlined when loops are vectorised. Raises
-    Unsupported where LLVM refuses the text, which is an error of this room's."""
-    return bytes(_machine().emit_object(_optimised(text, modules, level, quick, later)))
+    by few passes, see `_optimise_quickly`; later: a module of functions to be inlined when loops are vectorised;
+    codegen_level: how well the code generator optimises, 0 to 3. Raises Unsupported where LLVM refuses the text, which
+    is an error of this room's."""
+    return bytes(_machine(codegen_level).emit_object(_optimised(text, modules, level, quick, later)))
 
 
 @functools.cache

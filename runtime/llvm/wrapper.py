@@ -144,8 +144,10 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
         w.unless(w.op(f"icmp eq i32 {status}, 0"), "memory")
         found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
     _results(w, items, found, isinstance(result, Tuple))
+    # What a loop's call takes isn't worth LLVM's time: the wrapper is as long as many a kernel.
+    translated = "noinline optnone " if releases else ""
     body = [
-        f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind {{", *w.entry, *w.lines,
+        f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind {translated}{{", *w.entry, *w.lines,
         "bad:", "  %class = load ptr, ptr @PyExc_TypeError", "  call void @PyErr_SetString(ptr %class, ptr @wrong)",
         "  ret ptr null", "memory:", "  %none = call ptr @PyErr_NoMemory()", "  ret ptr null",
         "failed:", "  ret ptr null", "}",
@@ -167,26 +169,26 @@ def _array(w: _Lines, thing: str, type_: Array) -> list[str]:
 
 def _number(w: _Lines, thing: str, type_: Scalar) -> str:
     """A number's value: read from NumPy's scalar of the type, or asked of any other object."""
-    place = w.stack(type_.ir, align=16)
     known, other, after = w.label(), w.label(), w.label()
     expected = w.external(f"numpy_{type_.name}_type")
     same = w.op(f"icmp eq ptr {w.field(thing, _TYPE, 'ptr')}, {expected}")
     w.split(same, known, other)
     w.begin(known)
-    value = w.field(thing, _VALUE, type_.memory)
-    w.line(f"store {type_.ir} {w.op(f'icmp ne i8 {value}, 0') if type_ == BOOL else value}, ptr {place}")
+    read = w.field(thing, _VALUE, type_.memory)
+    if type_ == BOOL:
+        read = w.op(f"icmp ne i8 {read}, 0")
     w.jump(after)
     w.begin(other)
     if type_ == BOOL:
-        asked = w.op(f"call i32 @PyObject_IsTrue(ptr {thing})")
-        w.unless(w.op(f"icmp sge i32 {asked}, 0"), "failed")
-        value = w.op(f"icmp ne i32 {asked}, 0")
+        truth = w.op(f"call i32 @PyObject_IsTrue(ptr {thing})")
+        w.unless(w.op(f"icmp sge i32 {truth}, 0"), "failed")
+        asked = w.op(f"icmp ne i32 {truth}, 0")
     else:
-        value = _asked(w, thing, type_)
-    w.line(f"store {type_.ir} {value}, ptr {place}")
+        asked = _asked(w, thing, type_)
+    last = w.current
     w.jump(after)
     w.begin(after)
-    return w.op(f"load {type_.ir}, ptr {place}")
+    return w.op(f"phi {type_.ir} [ {read}, %{known} ], [ {asked}, %{last} ]")
 
 
 def _asked(w: _Lines, thing: str, type_: Scalar) -> str:

@@ -10,16 +10,19 @@ from runtime.llvm.ctrl_c import interrupts_deferred
 
 
 @interrupts_deferred()
-def machine_code(stem: str, text: str | Callable[[], str], level: int = 2, key: str = "") -> bytes:
-    """The object file of LLVM code: from the kernel cache, or compiled at optimisation level `level` and cached. Where
-    the text takes long to build, `text` is a function that builds it, and `key` states all that it depends on."""
+def machine_code(
+    stem: str, text: str | Callable[[], str], level: int = 2, key: str = "", codegen_level: int = 3
+) -> bytes:
+    """The object file of LLVM code: from the kernel cache, or compiled at these levels (`target.machine_code`) and
+    cached. Where the text takes long to build, `text` is a function that builds it, and `key` states all that it
+    depends on."""
     from runtime.llvm import target
 
     named = key if callable(text) else text
     name = f"{stem}_{hashlib.sha256((named + kernel_cache.platform_key()).encode()).hexdigest()[:24]}"
     found = kernel_cache.read_code(name)
     if found is None:
-        found = target.machine_code(text() if callable(text) else text, (), level)
+        found = target.machine_code(text() if callable(text) else text, (), level, codegen_level=codegen_level)
         kernel_cache.write_code(name, found)
     return found
 
@@ -35,7 +38,12 @@ def link(code: str, *names: str) -> list[int]:
     from runtime.llvm import target
 
     kept = target.available()
-    addresses = target.link(machine_code("resident", code, level=0), names, {}) if kept else _compiled(code, names)
+    # It runs for a moment between kernels; LLVM would take six times as long to make the best of it.
+    addresses = (
+        target.link(machine_code("resident", code, level=0, codegen_level=0), names, {})
+        if kept
+        else _compiled(code, names)
+    )
     for name, address in zip(names, addresses):
         llvm.add_symbol(name, address)
     return addresses
