@@ -39,6 +39,8 @@ class Context(threading.local):
     """Per-thread state.
 
     builder    the innermost graph builder that ops emit into, or None for eager execution
+    device     the name of the innermost `device` block; None: there is none
+    traced_in  the builder of the function that was being traced when that block was entered; None: there was none
     recorders  open tapes, outermost first; a tuple that is replaced, never mutated, so that iterating it is safe
     quiet      quiet(function, *args) calls function with NumPy's floating-point warnings off, without touching the
                user's own `np.seterr`: it enters a context (contextvars) in which they were turned off once, which
@@ -55,6 +57,7 @@ class Context(threading.local):
     builder: Any = None
     recorders: tuple[Recorder, ...] = ()
     device: str | None = None
+    traced_in: Any = None
     lifting: Any = None
     scope: str = ""
     numerics: Callable[..., tuple] | None = None

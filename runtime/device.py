@@ -259,7 +259,8 @@ def reset_memory_stats(device: str) -> None:
 
 
 def get_transfer_info(device: str) -> dict[str, int]:
-    """The copies to the GPU and from it so far: their numbers and bytes. Raises the errors of `get_memory_info`."""
+    """The copies to the GPU and from it to the host so far: their numbers and bytes. What comes from another GPU counts
+    as a copy to this one. Raises the errors of `get_memory_info`."""
     traffic = _counted(device).traffic
     return {
         "to_device": traffic.to, "to_device_bytes": traffic.to_bytes, "from_device": traffic.back,
@@ -370,8 +371,11 @@ def parse(name: str) -> tuple[str, int]:
 @contextmanager
 def device(device_name: Any) -> Iterator[None]:
     """A block whose ops, variables and functions should be on a device: `ag.device("/GPU:0")`. Operands from elsewhere
-    are copied there. If this machine lacks the device, the CPU takes its place. A traced function runs on one device:
-    the first GPU that a block in it names, unless a block around the call names another.
+    are copied there. If this machine lacks the device, the CPU takes its place.
+
+    In a traced function, ops outside of its blocks run where their operands are, or else on the first GPU that a block
+    names, unless a block around the call names another device. If all blocks name the same GPU, all of the function
+    runs there. So does all of a loop or conditional: blocks in it must name one device.
 
     Raises ValueError for a malformed name, InvalidArgumentError for a missing device if
     `set_soft_device_placement(False)` was called.
@@ -386,16 +390,17 @@ def device(device_name: Any) -> Iterator[None]:
                 f"Could not satisfy device specification '{device_name}': the devices are {list_logical_devices()}, "
                 f"and soft placement is off{missing(kind)}"
             )
-    before = ctx.device
+    before = ctx.device, ctx.traced_in
     ctx.device = device_name
+    ctx.traced_in = None if ctx.builder is None else ctx.builder.root
     if place is not None:
         hold_back(1)  # machine code looks at the operands only
-        if ctx.builder is not None:
-            ctx.builder.note_device(device_name)
+        if ctx.builder is not None and ctx.builder.root.graph.device is None:
+            ctx.builder.root.graph.device = device_name
     try:
         yield
     finally:
-        ctx.device = before
+        ctx.device, ctx.traced_in = before
         if place is not None:
             hold_back(-1)
 

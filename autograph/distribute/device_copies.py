@@ -16,7 +16,7 @@ from runtime.device import VariableAggregation, device
 from runtime.errors import InvalidArgumentError, UnimplementedError
 from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.scatter import IndexedSlices
-from runtime.ops.arrays.shape_ops import shape
+from runtime.ops.arrays.shape_ops import IDENTITY, shape
 from runtime.ops.arrays.slicing import getitem
 from runtime.ops.collective import FROM_REPLICAS, check_numbers
 from runtime.ops.convert import convert_to_tensor
@@ -117,7 +117,10 @@ def combined(how: Sum | Gather, value: Any) -> Any:
         results = [None if of_one[0] is None else how.combine(of_one) for of_one in zip(*each)]
         return [results] * len(each)
 
-    results = meet(str(how), all_of_them, leaves)
+    # Each replica has the result on its own device. (Slices are copied where they are used.)
+    results = [
+        apply(IDENTITY, (each,)) if isinstance(each, Tensor) else each for each in meet(str(how), all_of_them, leaves)
+    ]
     if has_tapes_of_its_own():
         # These tapes see the result here, and ask `how` for the gradient.
         results = [

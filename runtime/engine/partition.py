@@ -110,6 +110,21 @@ def sequence(graph: Graph, native: Callable[[Graph], Call], interpreted: Callabl
     return (lambda inputs: run([*inputs, *given])) if given else run
 
 
+def part_by_part(graph: Graph, cuts: Sequence[list[Node]], make: Callable[[int, Graph], Call]) -> Call:
+    """A callable for the graph's inputs that runs parts one after the other.
+
+    cuts: the nodes of each, without constants, in program order. make: makes a part's callable, given its number.
+    """
+    results = [n for n in graph.nodes if is_constant(n) and set(graph.outputs).intersection(n.outputs)]
+    users = _users(graph)
+    steps = [_Step(graph, False, nodes, users, None) for nodes in cuts]
+    for number, step in enumerate(steps):
+        step.call = make(number, step.part)
+    if results:
+        steps.insert(0, _Step(graph, False, results, users, None))
+    return _Sequence(graph, steps)
+
+
 def _lowered(graph: Graph) -> KernelSource:
     with span("compile", f"lower {graph.name}"):
         return lower(graph)

@@ -142,7 +142,7 @@ class PlacedGraph:
             return self.place.scalar(value)
         if isinstance(value, np.ndarray):
             return DeviceArray(self.place, value.shape, value.dtype, value)
-        return value
+        return value.moved_to(self.place) if value.__class__ is DeviceArray else value
 
     def _interpreted(self, part: Graph) -> Call:
         nodes = [node for node in part.nodes if node.op.name != "constant"]

@@ -17,6 +17,7 @@ from runtime import device as devices
 from runtime import errors
 from runtime.codegen.kernel.source import NATIVE_DTYPES, NotNative
 from runtime.context import ctx, placing
+from runtime.engine.across_devices import GraphAcrossDevices, names_devices
 from runtime.engine.placed_graph import PlacedGraph, no_form
 from runtime.gpu.memory import DeviceArray, Place, on_place
 from runtime.graph.builder import Builder
@@ -45,15 +46,7 @@ class Placer:
         """The GPU on which to run with these operands; None: the CPU."""
         if ctx.device is not None:
             return devices.place_named(ctx.device)
-        for tensor in inputs:
-            if tensor.__class__ is DeviceTensor:
-                return tensor.held.place
-            if not isinstance(tensor, EagerTensor) or tensor.dtype is None:
-                continue
-            store = getattr(tensor._array, "store", None)  # of a stack
-            if store is not None and store.data.__class__ is DeviceArray:
-                return store.data.place
-        return None
+        return next((place for tensor in inputs if (place := _place_of(tensor)) is not None), None)
 
     # --- tensors -------------------------------------------------------------------------------------------------
 
@@ -166,15 +159,28 @@ class Placer:
         names. Raises as `apply`."""
         place = self._place_of_graph(inputs, wanted)
         self._say(executable.graph.name, place)
+        placed = self._placed(executable, place, inputs)
+        return None if placed is None else placed([held_by(t) for t in inputs])
+
+    def _placed(
+        self, executable: Any, place: Place | None, inputs: Sequence[Any]
+    ) -> PlacedGraph | GraphAcrossDevices | None:
+        """A graph as it runs on a GPU, or on the devices that it names; None for the CPU."""
+        graph = executable.graph
+        if names_devices(graph):
+            # `explain` passes the arguments of a call only.
+            each = (*map(_place_of, inputs), *[None] * (len(graph.inputs) - len(inputs)))
+            key: Any = (place, *each)
+            if key not in executable.placed:
+                made = GraphAcrossDevices(graph, each, place, executable.jit_compile)
+                executable.placed.setdefault(key, made)
+            across: GraphAcrossDevices = executable.placed[key]
+            return None if across.is_on_cpu else across
         if place is None:
             return None
-        return self._placed(executable, place)([held_by(t) for t in inputs])
-
-    @staticmethod
-    def _placed(executable: Any, place: Place) -> PlacedGraph:
-        found = executable.placed.get(place)
-        if found is None:
-            found = executable.placed.setdefault(place, PlacedGraph(executable.graph, place))
+        if place not in executable.placed:
+            executable.placed.setdefault(place, PlacedGraph(graph, place))
+        found: PlacedGraph = executable.placed[place]
         return found
 
     def _place_of_graph(self, inputs: Sequence[Any], wanted: str | None) -> Place | None:
@@ -183,9 +189,9 @@ class Placer:
 
     def prepare(self, executable: Any, inputs: Sequence[Any], wanted: str | None) -> None:
         """Compiles a graph for the GPU on which a call with these operands would run, if there is one."""
-        place = self._place_of_graph(inputs, wanted)
-        if place is not None:
-            self._placed(executable, place).prepare()
+        placed = self._placed(executable, self._place_of_graph(inputs, wanted), inputs)
+        if placed is not None:
+            placed.prepare()
 
     @staticmethod
     def _say(what: str, place: Place | None) -> None:
@@ -202,6 +208,18 @@ class Placer:
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 _PLAIN = (EagerTensor, DeviceTensor)
+
+
+def _place_of(tensor: Any) -> Place | None:
+    """The GPU where a tensor, or a stack, is; None: on the CPU."""
+    if tensor.__class__ is DeviceTensor:
+        place: Place = tensor.held.place
+        return place
+    if isinstance(tensor, EagerTensor) and tensor.dtype is not None:
+        store = getattr(tensor._array, "store", None)  # of a stack
+        if store is not None and store.data.__class__ is DeviceArray:
+            return store.data.place
+    return None
 
 
 def _stand_in(tensor: Any) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 
 from runtime import errors
 from runtime.gpu import cuda_driver
-from runtime.gpu.interface import BLOCK, HostMemory, Limits, Module, OutOfMemory, Shape
+from runtime.gpu.interface import BLOCK, Backend, HostMemory, Limits, Module, OutOfMemory, Shape
 
 # Attributes of devices, of functions, of pools, options of the assembler; flags of memory and of streams.
 _MAJOR, _MINOR, _MULTIPROCESSORS, _COOPERATIVE, _HAS_POOLS = 75, 76, 16, 95, 115
@@ -259,6 +259,15 @@ class Cuda:
     def copy(self, target: int, source: int, size: int) -> None:
         with self.entered:
             self.driver("cuMemcpyDtoD_v2", target, source, size)
+
+    def copy_from(self, origin: Backend, target: int, source: int, size: int) -> bool:
+        if not isinstance(origin, Cuda):
+            return False
+        # The driver goes by way of the host where the GPUs don't reach each other, and orders the copy after what
+        # either has been asked before.
+        with self.entered:
+            self.driver("cuMemcpyPeer", target, self.context, source, origin.context, size)
+        return True
 
     def synchronize(self) -> None:
         with self.entered:

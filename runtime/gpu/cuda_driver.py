@@ -59,6 +59,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuMemcpyHtoDAsync_v2": (_ADDRESS, c_void_p, c_size_t, _HANDLE),
     "cuMemcpyDtoH_v2": (c_void_p, _ADDRESS, c_size_t),
     "cuMemcpyDtoD_v2": (_ADDRESS, _ADDRESS, c_size_t),
+    "cuMemcpyPeer": (_ADDRESS, _HANDLE, _ADDRESS, _HANDLE, c_size_t),
     # code
     "cuLinkCreate_v2": (c_uint, _OUT, _OUT, POINTER(_HANDLE)),
     "cuLinkAddData_v2": (_HANDLE, c_int, c_void_p, c_size_t, c_char_p, c_uint, _OUT, _OUT),

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.gpu.interface import C_TYPES, HostMemory, Limits, Module, OutOfMemory, Shape
+from runtime.gpu.interface import C_TYPES, Backend, HostMemory, Limits, Module, OutOfMemory, Shape
 
 _ALIGNMENT = 256
 _SHAPE = Shape(2, 2)
@@ -75,6 +75,12 @@ class Emulator:
 
     def copy(self, target: int, source: int, size: int) -> None:
         ctypes.memmove(target, source, size)
+
+    def copy_from(self, origin: Backend, target: int, source: int, size: int) -> bool:
+        if not isinstance(origin, Emulator):
+            return False
+        self.copy(target, source, size)
+        return True
 
     def synchronize(self) -> None:
         """Launches end before `launch` does."""

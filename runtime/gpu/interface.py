@@ -135,6 +135,9 @@ class Backend(Protocol):
     def copy(self, target: int, source: int, size: int) -> None:
         """Copies within the GPU's memory."""
 
+    def copy_from(self, origin: Backend, target: int, source: int, size: int) -> bool:
+        """Copies from the memory of another GPU, or of the same; False if that has to go by way of the host."""
+
     def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, stop: int, meet: bool) -> None:
         """Runs a kernel, and waits for its end. arguments: values of the module's kinds. stop: the address of a 64-bit
         number that becomes 1 if an exception is raised meanwhile (Ctrl-C), so that the kernel ends. meet: whether its

@@ -36,7 +36,8 @@ def in_words(size: float) -> str:
 
 @dataclass
 class Traffic:
-    """Copies over the bus. to, back: how many to the GPU and from it, in how many bytes."""
+    """Copies over the bus. to, back: how many to the GPU (from the host or another GPU) and from it to the host, in how
+    many bytes."""
 
     to: int = 0
     to_bytes: int = 0
@@ -297,10 +298,21 @@ class DeviceArray:
         return DeviceArray(self.place, self.shape, self.dtype, self._host, buffer, buffer.address, self.note)
 
     def moved_to(self, place: Place, note: str | None = None) -> DeviceArray:
-        """The array in another GPU's memory (by way of the host), or itself."""
+        """The array in another GPU's memory, or itself. Raises ResourceExhaustedError.
+
+        What isn't on the host already is copied from GPU to GPU where there is a way.
+        """
         if place is self.place:
             return self
-        return DeviceArray(place, self.shape, self.dtype, self.on_host(), note=note or self.note)
+        note = note or self.note
+        if self._host is None and self.nbytes:
+            buffer = place.allocate(self.nbytes, note)
+            with place.lock, span("copy", f"copy from {self.place.short} to {place.short}", bytes=self.nbytes):
+                if place.backend.copy_from(self.place.backend, buffer.address, self._address, self.nbytes):
+                    place.traffic.to += 1
+                    place.traffic.to_bytes += self.nbytes
+                    return DeviceArray(place, self.shape, self.dtype, None, buffer, buffer.address, note)
+        return DeviceArray(place, self.shape, self.dtype, self.on_host(), note=note)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.on_host(), dtype)

@@ -27,7 +27,6 @@ from runtime.ops.convert import quick_scalar
 from runtime.ops.table import OpDef
 from runtime.shapes import widen
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
-from runtime.tracebacks import warn
 from runtime.types import TensorType, TokenType, Type
 
 TOKEN = "order token"
@@ -83,19 +82,13 @@ class Builder:
 
         return rewind
 
-    def note_device(self, name: str) -> None:
-        """A `device` block for a GPU is entered while the function is traced. The first one counts."""
-        root = self
-        while root.parent is not None:
-            root = root.parent
-        if root.graph.device is None:
-            root.graph.device = name
-        elif root.graph.device != name:
-            warn(
-                f"'{root.graph.name}' runs on one device, {root.graph.device}, the first that a block in it names; "
-                f"{name} doesn't count. Functions with a device each, called one after the other, run on several.",
-                UserWarning,
-            )
+    @property
+    def root(self) -> Builder:
+        """The builder of the function."""
+        found = self
+        while found.parent is not None:
+            found = found.parent
+        return found
 
     def sketch(self) -> Builder:
         """A builder for a trial, whose graph is dropped."""
@@ -183,17 +176,26 @@ class Builder:
             node = self._add_effect(op, values, attrs, types)
         else:
             span, name = user_place()
-            node = self.graph.add_node(op, values, attrs, types, (), span)
+            node = self._add(op, values, attrs, types, (), span)
             node.name = name
         outputs = tuple([SymbolicTensor(v, self) for v in node.outputs[: len(types)]])
         return outputs if ctx.numerics is None else ctx.numerics(self, op, inputs, outputs)
+
+    def _add(
+        self, op: OpDef, values: Sequence[Value], attrs: dict, types: Sequence[Type], regions: Any, span: Any
+    ) -> Node:
+        """A node that knows the `device` block of the function that it stands in."""
+        node = self.graph.add_node(op, values, attrs, types, regions, span)
+        if ctx.device is not None and ctx.traced_in is self.root:
+            node.device = ctx.device
+        return node
 
     def _add_effect(
         self, op: OpDef, values: list[Value], attrs: dict, types: Sequence[Type], regions: Any = ()
     ) -> Node:
         token = self.read_state(TOKEN)
         span, name = user_place()
-        node = self.graph.add_node(op, [*values, token], attrs, [*types, TokenType()], regions, span)
+        node = self._add(op, [*values, token], attrs, [*types, TokenType()], regions, span)
         node.name = name
         self.write_state(TOKEN, node.outputs[-1])
         return node
@@ -224,6 +226,9 @@ class Builder:
         mapping = Substitution(zip(graph.inputs, [self.use(a) for a in arguments]))
         start = len(self.graph.nodes)
         copy_nodes(graph.nodes, self.graph, mapping)
+        if ctx.device is not None and ctx.traced_in is self.root:
+            for node in self.graph.nodes[start:]:
+                node.device = ctx.device
         recorders = [r for r in ctx.recorders if r.builder is self]
         if recorders:
             for node in self.graph.nodes[start:]:
@@ -238,10 +243,7 @@ class Builder:
 
     def note_name(self, variable: Any) -> None:
         """Notes that Python has read a variable's name while the graph was made: it may depend on that."""
-        root = self
-        while root.parent is not None:
-            root = root.parent
-        root.names_read.add(id(variable))
+        self.root.names_read.add(id(variable))
 
     def read_state(self, key: Any) -> Value:
         """The current value of a state key; the first read in a graph makes it an input."""
@@ -407,7 +409,7 @@ def emit_functions(names: Sequence[str], functions: Sequence[Graph], arguments: 
     parent: Builder = ctx.builder
     types = [v.type for v in functions[0].outputs]
     attrs = {"functions": tuple(names), "captures": 0, "types": tuple(types)}
-    node = parent.graph.add_node(LETREC, [parent.use(t) for t in arguments], attrs, types, functions, user_span())
+    node = parent._add(LETREC, [parent.use(t) for t in arguments], attrs, types, functions, user_span())
     return _recorded(parent, node)
 
 
@@ -420,7 +422,7 @@ def _emit_regions(
         for key in region.builder.state_inputs:
             if key is not TOKEN:
                 parent._record_read(key.deref(), parent.tensor(parent.read_state(key)))
-    node = parent.graph.add_node(op, inputs, attrs, types, graphs, user_span())
+    node = parent._add(op, inputs, attrs, types, graphs, user_span())
     count = len(types) - len(keys)
     for key, value in zip(keys, node.outputs[count:]):
         parent.hand_on_state(key, value)

@@ -74,7 +74,7 @@ class Value:
 class Node:
     """One application of an op."""
 
-    __slots__ = ("op", "inputs", "attrs", "outputs", "regions", "span", "graph", "added", "name")
+    __slots__ = ("op", "inputs", "attrs", "outputs", "regions", "span", "graph", "added", "name", "device")
 
     def __init__(
         self,
@@ -97,6 +97,8 @@ class Node:
         self.added: dict[Any, Value] = {}
         # The `name=` of the user's call and the scope that it stood in, `scope/` for a scope alone.
         self.name: str | None = None
+        # While a function is traced: the `device` block in it that the node stands in (`rewrites/devices.py`).
+        self.device: str | None = None
 
     @property
     def has_effect(self) -> bool:
@@ -128,7 +130,7 @@ class Graph:
         self.program: Any = None
         # Of a traced function: the number of its arguments, and the tensors and variables that it captured.
         self.outside: tuple[int, list[Any]] = (0, [])
-        # Of a traced function: the GPU that a `device` block in it named, on which all of it runs.
+        # Of a traced function: the first GPU that a `device` block in it named. What isn't placed otherwise runs there.
         self.device: str | None = None
 
     def add_input(self, type_: Type, name: str | None = None) -> Value:
@@ -279,7 +281,7 @@ def copy_nodes(
         types = [v.type for v in node.outputs]
         regions = [(copy_region or copy_graph)(region) for region in node.regions]
         copy = target.add_node(node.op, [mapping[v] for v in node.inputs], dict(node.attrs), types, regions, node.span)
-        copy.name = node.name
+        copy.name, copy.device = node.name, node.device
         for old, new in zip(node.outputs, copy.outputs):
             new.name, new.grows = old.name, old.grows
             mapping[old] = new

@@ -83,6 +83,8 @@ class OpDef:
     is_update: bool = False
     # Of updates: fails, if at all, before it changes anything.
     fails_first: bool = False
+    # Its result is on the device that the attribute `device` names, even if the operand is a constant.
+    is_copy_to_device: bool = False
     # Reads a few elements of its first operand.
     reads_part: bool = False
     # Native code for it doesn't depend on the value of an operand, such as a shape. True of all elementwise ops.

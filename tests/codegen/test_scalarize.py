@@ -207,6 +207,7 @@ def test_rows(dtype: Any) -> None:
             "stop_gradient",
             "ensure_shape",
             "from_replicas",
+            "to_device",
             "reduce_any",
             "reduce_all",
         }  # of no samples, or booleans

@@ -64,7 +64,7 @@ static launcher launch_by;
 
 char fake_complaints[MOST_COMPLAINTS][256];
 int fake_complaint_count, fake_no_pools, fake_old, fake_slow, fake_fail_next_launch, fake_live_modules, fake_assembled;
-int fake_cooperative_launches, fake_launches, fake_no_device;
+int fake_cooperative_launches, fake_launches, fake_no_device, fake_peer_copies;
 
 void fake_run_kernels_by(launcher function) { launch_by = function; }
 size_t fake_taken(void) { return taken; }
@@ -346,6 +346,13 @@ CUresult cuMemcpyDtoH_v2(void *target, CUdeviceptr source, size_t size) {
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr target, CUdeviceptr source, size_t size) {
   IN_CONTEXT;
+  return moving(__func__, target, source, size, 1, 1);
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr target, CUcontext there, CUdeviceptr source, CUcontext here, size_t size) {
+  IN_CONTEXT;
+  if (!there || !here || !there->retained || !here->retained) REFUSE(INVALID_CONTEXT, "no context of a device");
+  fake_peer_copies++;
   return moving(__func__, target, source, size, 1, 1);
 }
 

@@ -76,6 +76,16 @@ def checks() -> Iterator[tuple[str, Callable[[], object]]]:
         again._host = None
         np.testing.assert_array_equal(again.on_host(), vector)
 
+    def across() -> None:
+        first, second = device.places()[:2]
+        array = DeviceArray(first, vector.shape, vector.dtype, vector)
+        array.address()
+        array._host = None
+        back = second.traffic.back + first.traffic.back
+        moved = array.moved_to(second)
+        assert second.traffic.back + first.traffic.back == back, "it went by way of the host"
+        np.testing.assert_array_equal(moved.on_host(), vector)
+
     def runs(function: Callable[..., Any], array: np.ndarray, expected: Any) -> Callable[[], None]:
         def check() -> None:
             kernel = _kernel(state["place"], function)
@@ -111,13 +121,38 @@ def checks() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "vector math", runs(lambda x: ag.sin(x) + ag.exp(-x), vector, np.sin(vector) + np.exp(-vector))
     yield "a loop in one block", runs(loop, vector + 1.0, (vector + 1.0) * 0.5**13)
     yield "a loop in a cooperative grid", runs(loop, large, large * 0.5**20)
+
+    def replicas() -> None:
+        strategy = ag.distribute.MirroredStrategy(["GPU:0", "GPU:1"])
+        with strategy.scope():
+            weights: Any = ag.Variable(ag.ones([1000]))
+
+        @ag.function
+        def step(number: Any) -> None:
+            with ag.GradientTape() as tape:
+                loss = ag.reduce_sum(weights * weights) * number
+            replica: Any = ag.distribute.get_replica_context()
+            weights.assign_sub(0.1 * replica.all_reduce("SUM", tape.gradient(loss, weights)))
+
+        numbers = strategy.experimental_distribute_values_from_function(
+            lambda context: ag.constant(context.replica_id_in_sync_group + 1.0)
+        )
+        strategy.run(step, (numbers,))
+        for each in weights.values:
+            np.testing.assert_allclose(each.numpy(), 1 - 0.1 * 2 * 3, rtol=1e-6)
+
     yield "variables and a gradient", placed
+    yield "a copy from one GPU to another", across
+    yield "replicas on two GPUs", replicas
 
 
 def main() -> int:
     """The exit code is 1 at the first failure."""
     what_is_here()
     with gpus():
+        physical = ag.config.list_physical_devices("GPU")
+        if len(physical) == 1:  # two logical ones are enough
+            ag.config.set_logical_device_configuration(physical[0], [ag.config.LogicalDeviceConfiguration()] * 2)
         for name, check in checks():
             print(f"{name} ...", flush=True)
             sys.stderr.flush()

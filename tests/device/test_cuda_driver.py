@@ -159,6 +159,8 @@ def test_two_gpus(driver: Pretended) -> None:
     assert x.device.endswith("GPU:1")
     with ag.device("/GPU:0"):
         y = x * 2.0
+    assert driver["peer_copies"] == 1
+    assert ag.config.experimental.get_transfer_info("GPU:1")["from_device"] == 0
     np.testing.assert_array_equal(y.numpy(), 2 * VECTOR + 2)
 
 

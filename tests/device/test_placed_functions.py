@@ -73,7 +73,7 @@ def test_blocks_place_functions() -> None:
 
 
 def test_blocks_in_a_function() -> None:
-    """A traced function runs on one device: the first GPU that it names."""
+    """All of a traced function whose blocks name one GPU runs there."""
 
     @ag.function(jit_compile=True)
     def f(x: Any) -> Any:

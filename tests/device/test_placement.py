@@ -155,6 +155,109 @@ def test_copies_are_made_once_and_counted() -> None:
         assert info("GPU:0")["from_device_bytes"] - after["from_device_bytes"] == 4000
 
 
+def test_a_function_on_several_devices() -> None:
+    @ag.function
+    def f(x: Any, y: Any) -> Any:
+        with ag.device("/GPU:0"):
+            a = x * 2.0
+        with ag.device("/GPU:1"):
+            b = a + y
+            r = ag.random.stateless_uniform([3], [1, 2])
+            c = b
+            for _ in ag.range(3):
+                c = c * b
+        d = c + a  # where its first operand is
+        with ag.device("/CPU:0"):
+            e = d - 1.0
+        return a, b, c, d, e, r
+
+    x = ag.Variable(X)
+    with ag.GradientTape() as tape:
+        found = f(x, X)
+        total = ag.reduce_sum(found[4])
+    assert [each.device[-5:] for each in found] == ["GPU:0", "GPU:1", "GPU:1", "GPU:1", "CPU:0", "GPU:1"]
+    gradient = tape.gradient(total, x)
+    again = f(x, X)
+    assert f.experimental_get_tracing_count() == 1
+    said = f.explain(x, X)
+    assert "on the CPU: 1 of the function's 3 parts" in said
+    assert "on GPU:0" in said and "on GPU:1" in said
+    ag.config.emulate_gpus(0)
+    with ag.GradientTape() as tape:
+        expected = f(x, X)
+        total = ag.reduce_sum(expected[4])
+    for one, two, other in zip(found, again, expected):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6)
+        np.testing.assert_allclose(two.numpy(), other.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(gradient.numpy(), tape.gradient(total, x).numpy(), rtol=1e-6)
+
+
+def test_gradients_across_devices() -> None:
+    """Of loops whose residuals lie on the second device."""
+
+    @ag.function
+    def f(x: Any, w: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            with ag.device("/GPU:0"):
+                y = ag.tanh(x) * w
+            with ag.device("/GPU:1"):
+                z, n = y, 0
+                while ag.reduce_max(ag.abs(z)) > 0.1 and n < 20:
+                    z = ag.sin(z) * 0.5
+                    n += 1
+                loss = ag.reduce_sum(z * z)
+        return loss, tape.gradient(loss, x)
+
+    found = f(ag.constant(X), ag.constant(2.0 * X).gpu())
+    assert found[0].device.endswith("GPU:1")
+    ag.config.emulate_gpus(0)
+    for one, other in zip(found, f(ag.constant(X), ag.constant(2.0 * X))):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_on_several_devices_is_told() -> None:
+    @ag.function
+    def f(x: Any) -> Any:
+        for _ in ag.range(3):
+            with ag.device("/GPU:1"):
+                x = x + 1.0
+            with ag.device("/GPU:0"):
+                x = x * 2.0
+        return x
+
+    with pytest.warns(UserWarning, match=r"a while in 'f' runs on one device, /GPU:1: /GPU:0 .*test_placement.py:\d+"):
+        found = f(ag.constant(X))
+    assert found.device.endswith("GPU:1")
+    np.testing.assert_allclose(found.numpy(), X * 8 + 14)
+
+
+def test_replicas_exchange_without_the_host() -> None:
+    strategy = ag.distribute.MirroredStrategy(["GPU:0", "GPU:1"])
+    with strategy.scope():
+        w = ag.Variable(np.full(1000, 2.0, np.float32))
+
+    @ag.function
+    def step(x: Any) -> Any:
+        with ag.GradientTape() as tape:
+            loss = ag.reduce_sum(w * w * x)
+        gradient = ag.distribute.get_replica_context().all_reduce("SUM", tape.gradient(loss, w))
+        w.assign_sub(0.1 * gradient)
+        return gradient
+
+    rows = [np.full(1000, i + 1.0, np.float32) for i in range(2)]
+    each = strategy.experimental_distribute_values_from_function(
+        lambda context: ag.constant(rows[context.replica_id_in_sync_group])
+    )
+    gradients = strategy.run(step, (each,))
+    info = ag.config.experimental.get_transfer_info
+    assert [info(name)["from_device"] for name in ("GPU:0", "GPU:1")] == [0, 0]
+    for number in range(2):
+        assert gradients.values[number].device.endswith(f"GPU:{number}")
+        np.testing.assert_allclose(gradients.values[number].numpy(), 4.0 * 3)
+        np.testing.assert_allclose(w.values[number].numpy(), 2.0 - 0.1 * 12, rtol=1e-6)
+
+
 def test_memory_is_counted_and_given_back() -> None:
     info = ag.config.experimental.get_memory_info
     x = on_gpu(np.ones(1 << 18, np.float32))

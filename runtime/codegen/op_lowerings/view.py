@@ -45,7 +45,7 @@ def _constant(low: Lowering, node: Node) -> None:
     low.define(node.outputs[0], Array(Buffer(buffer, dtype), tuple(low.static_dim(d) for d in array.shape)))
 
 
-@emitter("identity", "stop_gradient", "from_replicas")
+@emitter("identity", "stop_gradient", "from_replicas", "to_device")
 def _identity(low: Lowering, node: Node) -> None:
     low.define(node.outputs[0], low.ref(node.inputs[-1]))
 

@@ -66,7 +66,10 @@ def _take_branch(graph: Graph, node: Node, taken: bool, mapping: Substitution) -
 
 
 def _is_foldable(node: Node, known: dict[Value, Any]) -> bool:
-    if not node.inputs or node.inputs[0] not in known or node.op.effect or node.regions or node.op.is_collective:
+    op = node.op
+    if not node.inputs or node.inputs[0] not in known or node.regions:
+        return False
+    if op.effect or op.is_collective or op.is_copy_to_device:
         return False
     for value in node.outputs:
         if not isinstance(value.type, TensorType) or (element_count(value.type.shape) or 0) > MAX_ELEMENTS:

@@ -341,6 +341,25 @@ IDENTITY = register(
         keeps_order=True,
     )
 )  # fmt: skip
+TO_DEVICE = register(
+    OpDef(
+        "to_device",
+        infer_same,
+        lambda x, device: x,
+        grad=lambda op, dy: (dy,),
+        cheap=True,
+        doc="The same tensor on a device, in functions that name several (`engine/across_devices.py`).",
+        label="Identity",
+        kinds="biufcO",
+        is_copy_to_device=True,
+        is_move=True,
+        can_fail=False,
+        is_view=True,
+        keeps_rows=True,
+        cost=0,
+        keeps_order=True,
+    )
+)
 STOP_GRADIENT = register(
     OpDef(
         "stop_gradient",
