@@ -338,6 +338,18 @@ def place_in_dlpack(device_type: int, number: int) -> Place | None:
     return None
 
 
+def sync_devices() -> None:
+    """Waits until the GPUs in use have done what they were given, so that time can be measured: a call of a compiled
+    function may return while its kernels run.
+
+    Raises RuntimeError in a traced function, InternalError if the driver says that a kernel has failed.
+    """
+    if ctx.builder is not None:
+        raise RuntimeError("sync_devices() waits for what runs, so it must be called outside of traced functions")
+    for place in _state.places or ():
+        place.backend.synchronize()
+
+
 def set_log_device_placement(enabled: bool) -> None:
     """Whether each operation and function prints its device to standard error."""
     with _state.lock:

@@ -72,7 +72,7 @@ ROOMS_OF_CODEGEN: dict[str, set[str]] = {
     "runtime.codegen.backends.numba_backend": {"runtime.llvm", *_codegen("kernel math cache native_runtime")},
     "runtime.codegen.device": {
         *BASE, "runtime.kernel_ir", "runtime.llvm", "runtime.llvm.optimize",
-        *_codegen("cost_model kernel symbolic math cache backends")
+        *_codegen("cost_model kernel symbolic math cache native_runtime backends")
     },
     "runtime.codegen.export": {*LOWERED, "runtime.llvm", *_codegen("passes lower native_runtime backends")},
 }  # fmt: skip

@@ -118,18 +118,13 @@ class PlacedGraph:
             except NotOnDevice as reason:
                 raise NotNative(str(reason)) from reason
         self.kernels.append(kernel)
-
-        def entry(*arguments: Any) -> Any:
-            found = kernel(arguments)
-            return tuple(found) if len(found) != 1 else found[0]
-
         constants = tuple(
             DeviceArray(place, each.shape, each.dtype, each, note=f"constants of '{source.name}'")
             if isinstance(each, np.ndarray)
             else each
             for each in source.constants
         )
-        stub = call_stub.make_device_stub(source, entry, constants, self._on_gpu)
+        stub = call_stub.make_device_stub(source, kernel.entry, constants, self._on_gpu)
 
         def call(values: Sequence[Any]) -> list[Any]:
             return [self._here(value) for value in stub(values)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import functools
 import os
 import struct
 import threading
@@ -17,7 +18,20 @@ import numpy as np
 
 from runtime import errors
 from runtime.gpu import cuda_driver
-from runtime.gpu.interface import BLOCK, Backend, HostMemory, Limits, Module, OutOfMemory, Shape
+from runtime.gpu.interface import (
+    BLOCK,
+    LAUNCH_FAILED,
+    NOT_READY,
+    PUSH_FAILED,
+    QUERY_FAILED,
+    Backend,
+    HostMemory,
+    LaunchCall,
+    Limits,
+    Module,
+    OutOfMemory,
+    Shape,
+)
 
 # Attributes of devices, of functions, of pools, options of the assembler; flags of memory and of streams.
 _MAJOR, _MINOR, _MULTIPROCESSORS, _COOPERATIVE, _HAS_POOLS = 75, 76, 16, 95, 115
@@ -32,6 +46,13 @@ _NEWEST = 90  # the newest that PTX is made for: newer GPUs take it too
 _LOG_BYTES = 1 << 13
 _BUSY = 2000  # how often a launch is asked for in turn before its thread sleeps in between
 _NAP = 5e-5  # seconds
+_SAID = 5  # launches that an error names
+_GOES_ON = (QUERY_FAILED << 32) | NOT_READY
+# The functions that machine code calls, by the fields of a `LaunchCall`.
+_CALLED = {
+    "push": "cuCtxPushCurrent_v2", "pop": "cuCtxPopCurrent_v2", "launch": "cuLaunchKernel",
+    "launch_together": "cuLaunchCooperativeKernel", "query": "cuStreamQuery",
+}  # fmt: skip
 _GRAIN = 512  # bytes: sizes of memory are multiples of it
 _MOST_KEPT = 1 << 28  # bytes that were freed and are kept for the next array of the same size
 # Arguments of a launch as they lie in memory, each in 8 bytes (see `interface.C_TYPES`).
@@ -58,23 +79,31 @@ def why_none() -> str:
 
 
 class _Kernel:
-    """A loaded kernel. pointers: to where the arguments of a launch are written (`set`)."""
+    """A loaded kernel. call: what machine code reads at a launch."""
 
     def __init__(
         self, gpu: Cuda, name: str, module: c_void_p, function: c_void_p, limits: Limits, kinds: Sequence[str]
     ) -> None:
-        self.gpu, self.name, self.module, self.function, self.limits = gpu, name, module, function, limits
+        self.gpu, self.name, self.module, self.limits = gpu, name, module, limits
         self._values = ctypes.create_string_buffer(8 * len(kinds))
         first = ctypes.addressof(self._values)
-        self.pointers = (c_void_p * len(kinds))(*(first + 8 * number for number in range(len(kinds))))
-        self._pack = struct.Struct("=" + "".join(_PACKED[kind] for kind in kinds)).pack_into
+        self._pointers = (c_void_p * len(kinds))(*(first + 8 * number for number in range(len(kinds))))
+        self.pack = functools.partial(
+            struct.Struct("=" + "".join(_PACKED[k] for k in kinds)).pack_into, self._values, 0
+        )
+        self.call = gpu.call(kernel=function.value, arguments=ctypes.addressof(self._pointers))
+        self.address = ctypes.addressof(self.call)
+        self._form: tuple[Shape, bool, int] | None = None
 
-    def set(self, arguments: Sequence[int | float]) -> None:
-        """Sets the arguments of the next launch, under the GPU's lock."""
-        self._pack(self._values, 0, *arguments)
+    def take(self, shape: Shape, together: bool, asks: int) -> None:
+        """Says how the next launch is to run, under a lock of the caller's."""
+        form = shape, together, asks
+        if form != self._form:
+            call, self._form = self.call, form
+            call.blocks, call.block_size, call.together, call.asks = shape.blocks, shape.block_size, together, asks
 
     def __del__(self) -> None:
-        self.gpu._release("cuModuleUnload", self.module)
+        self.gpu._release(("cuStreamSynchronize", None), ("cuModuleUnload", self.module))
 
 
 class _Current(threading.local):
@@ -89,11 +118,7 @@ class _Current(threading.local):
         if self._depth:
             self._depth += 1
             return
-        if os.getpid() != gpu.process:
-            raise errors.InternalError(
-                "a GPU that a process has used can't be used by its forked children: start them with "
-                "multiprocessing.get_context('spawn'), or use the GPU in the children only"
-            )
+        gpu.check_process()
         gpu.driver("cuCtxPushCurrent_v2", gpu.context)
         self._depth = 1
 
@@ -106,7 +131,11 @@ class _Current(threading.local):
 class Cuda:
     """A GPU (`interface.Backend`). Memory comes from the driver's pool, which keeps what was freed; nothing is taken
     before it is needed. Of what was freed last, some is kept here: a call of the driver costs more than a small kernel.
-    All work is in the default stream, so that memory can be given to the next launch at once."""
+    All work is in the default stream, one after the other: memory can be given to the next launch at once, and what a
+    launch has left is there for the next one. A launch that nobody waits for goes on behind the call that made it.
+
+    unfinished   the last launches that nobody has waited for yet: (kernel's name, shape)
+    """
 
     record = None
     dlpack_type = 2
@@ -146,18 +175,35 @@ class Cuda:
             pool, keep = c_void_p(), c_uint64((1 << 64) - 1)
             self.driver("cuDeviceGetDefaultMemPool", byref(pool), self._device)
             self.driver("cuMemPoolSetAttribute", pool, _RELEASE_THRESHOLD, byref(keep))
+        self.unfinished: collections.deque[tuple[str, Shape]] = collections.deque(maxlen=_SAID)
+        self._native: Callable[[int], int] | None = None
+        self._waits = self.call(asks=_BUSY), self.call(asks=1)
+        self._waiting, self._asking = map(ctypes.addressof, self._waits)
         self._urgent: tuple[c_void_p, HostMemory] | None = None  # what ends a launch: a stream, and a 1
         self._lock = threading.RLock()  # arrays may be freed while memory is taken
         self._sizes: dict[int, int] = {}  # of what is allocated, by its address
         self._kept: dict[int, list[int]] = collections.defaultdict(list)  # what was freed, by its size
         self._kept_bytes = 0
 
+    def call(self, **fields: Any) -> LaunchCall:
+        """What machine code is to do on this GPU."""
+        functions = {field: self.driver.address(name) for field, name in _CALLED.items()}
+        return LaunchCall(**functions, context=self.context.value, **fields)
+
+    def check_process(self) -> None:
+        """Raises InternalError in a forked child."""
+        if os.getpid() != self.process:
+            raise errors.InternalError(
+                "a GPU that a process has used can't be used by its forked children: start them with "
+                "multiprocessing.get_context('spawn'), or use the GPU in the children only"
+            )
+
     def _attribute(self, which: int) -> int:
         value = c_int()
         self.driver("cuDeviceGetAttribute", byref(value), which, self._device)
         return value.value
 
-    def _release(self, function: str, *arguments: Any) -> None:
+    def _release(self, *calls: tuple[Any, ...]) -> None:
         """Gives something back, when its object goes: at the end of the process the driver may be gone before, a child
         has none of its own, and of a context that is lost nothing can be freed."""
         if os.getpid() != self.process or self.driver.lost is not None:
@@ -166,11 +212,22 @@ class Cuda:
         if status in (cuda_driver.DEINITIALIZED, cuda_driver.CONTEXT_IS_DESTROYED):
             return
         if status:
-            raise self.driver.error("cuCtxPushCurrent_v2", status)
+            raise self._failure("cuCtxPushCurrent_v2", status)
         try:
-            self.driver(function, *arguments)
+            for name, *arguments in calls:
+                status = self.driver.status(name, *arguments)
+                if status:
+                    raise self._failure(name, status)
         finally:
             self.driver.status("cuCtxPopCurrent_v2", byref(c_void_p()))
+
+    def _failure(self, name: str, status: int) -> errors.InternalError:
+        """The error for a call that failed, perhaps for what was launched before."""
+        launches = [
+            f"kernel '{kernel}', {shape.blocks} blocks of {shape.block_size} threads"
+            for kernel, shape in list(self.unfinished)
+        ]
+        return self.driver.error(name, status, f" (running: {'; '.join(launches)})" if launches else "")
 
     # --- memory --------------------------------------------------------------------------------------------------
 
@@ -231,9 +288,9 @@ class Cuda:
 
     def _freed(self, address: int) -> None:
         if self._has_pool:
-            self._release("cuMemFreeAsync", address, None)
+            self._release(("cuMemFreeAsync", address, None))
         else:
-            self._release("cuMemFree_v2", address)
+            self._release(("cuStreamSynchronize", None), ("cuMemFree_v2", address))
 
     def host_memory(self, size: int) -> HostMemory:
         pointer, address = c_void_p(), c_uint64()
@@ -253,6 +310,7 @@ class Cuda:
             self.driver("cuMemcpyHtoDAsync_v2", address, source.content.ctypes.data, size, None)
 
     def read(self, address: int, target: np.ndarray) -> None:
+        self.synchronize()  # which can be interrupted
         with self.entered:
             self.driver("cuMemcpyDtoH_v2", target.ctypes.data, address, target.nbytes)
 
@@ -270,8 +328,15 @@ class Cuda:
         return True
 
     def synchronize(self) -> None:
-        with self.entered:
-            self.driver("cuCtxSynchronize")
+        if self._native is None:  # nothing was launched by us
+            with self.entered:
+                self.driver("cuStreamSynchronize", None)
+            return
+        self.check_process()
+        self._wait(self._native(self._waiting))
+
+    def finish(self) -> None:
+        self._release(("cuStreamSynchronize", None))
 
     # --- kernels -------------------------------------------------------------------------------------------------
 
@@ -281,6 +346,8 @@ class Cuda:
     def load(self, module: Module) -> _Kernel:
         """Raises InternalError for PTX that the driver refuses, with what its assembler says."""
         loaded, function, blocks, most = c_void_p(), c_void_p(), c_int(), c_int()
+        if self._native is None:
+            self._native = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(module.launch_code())
         with self.entered:
             kept = module.kept(self.version)
             status = self.driver.status("cuModuleLoadData", byref(loaded), kept) if kept is not None else -1
@@ -319,47 +386,66 @@ class Cuda:
         finally:
             self.driver.status("cuLinkDestroy", state)
 
-    def launch(self, kernel: _Kernel, arguments: Sequence[int | float], shape: Shape, stop: int, meet: bool) -> None:
+    def launch(
+        self, kernel: _Kernel, arguments: Sequence[int | float], shape: Shape, meet: bool, stop: int | None
+    ) -> None:
+        self.check_process()
+        if stop is not None and self._urgent is None:
+            self._make_urgent()
         self.launches += 1
-        kernel.set(arguments)
-        sizes = (shape.blocks, 1, 1, shape.block_size, 1, 1, 0)
-        with self.entered:
-            urgent = self._urgent or self._ready_to_stop()
-            try:
-                if meet and shape.blocks > 1:  # they have to run at the same time
-                    self.driver("cuLaunchCooperativeKernel", kernel.function, *sizes, None, kernel.pointers)
-                else:
-                    self.driver("cuLaunchKernel", kernel.function, *sizes, None, kernel.pointers, None)
-                self._wait(kernel, shape)
-            except errors.InternalError:
-                raise
-            except BaseException:  # Ctrl-C
-                stream, one = urgent
-                self.driver("cuMemcpyHtoDAsync_v2", stop, one.content.ctypes.data, 8, stream)
-                self.driver("cuStreamSynchronize", None)
-                raise
+        kernel.pack(*arguments)
+        # Blocks that wait for each other have to run at the same time.
+        kernel.take(shape, meet and shape.blocks > 1, 0 if stop is None else _BUSY)
+        self.unfinished.append((kernel.name, shape))
+        assert self._native is not None
+        if stop is None:
+            code = self._native(kernel.address)
+            if code:
+                raise self._failed(code, meet and shape.blocks > 1)
+            return
+        try:
+            self._wait(self._native(kernel.address), meet and shape.blocks > 1)
+        except errors.InternalError:
+            raise
+        except BaseException:  # Ctrl-C
+            self._end(stop)
+            raise
 
-    def _ready_to_stop(self) -> tuple[c_void_p, HostMemory]:
+    def _make_urgent(self) -> None:
         """What ends a launch that runs. It can't be made while one does: taking memory of the host's waits for it."""
         with self._lock:
             if self._urgent is None:
                 stream, one = c_void_p(), self.host_memory(8)
                 one.content.view(np.int64)[0] = 1
-                self.driver("cuStreamCreate", byref(stream), _NON_BLOCKING)
+                with self.entered:
+                    self.driver("cuStreamCreate", byref(stream), _NON_BLOCKING)
                 self._urgent = stream, one
-            return self._urgent
 
-    def _wait(self, kernel: _Kernel, shape: Shape) -> None:
-        """Waits until all is done that was launched. Python's handlers of signals run meanwhile."""
-        status_of: Callable[..., int] = self.driver.status
-        asked = 0
-        while True:
-            status = status_of("cuStreamQuery", None)
-            if not status:
-                return
-            if status != cuda_driver.NOT_READY:
-                more = f" (kernel '{kernel.name}', {shape.blocks} blocks of {shape.block_size} threads)"
-                raise self.driver.error("cuStreamQuery", status, more)
-            asked += 1
-            if asked > _BUSY:
+    def _end(self, stop: int) -> None:
+        """Ends the launch that runs. What clears the number before it may come later than the first 1."""
+        assert self._urgent is not None
+        stream, one = self._urgent
+        with self.entered:
+            while True:
+                self.driver("cuMemcpyHtoDAsync_v2", stop, one.content.ctypes.data, 8, stream)
+                if self.driver.status("cuStreamQuery", None) != NOT_READY:
+                    return
                 time.sleep(_NAP)
+
+    def _wait(self, code: int, together: bool = False) -> None:
+        """Waits until all is done that was launched, as far as `code` says that it isn't. Python's handlers of signals
+        run meanwhile."""
+        while code:
+            if code != _GOES_ON:
+                raise self._failed(code, together)
+            time.sleep(_NAP)
+            assert self._native is not None
+            code = self._native(self._asking)
+        self.unfinished.clear()
+
+    def _failed(self, code: int, together: bool) -> errors.InternalError:
+        """The error for what machine code has returned."""
+        step, status = divmod(code, 1 << 32)
+        launched = "cuLaunchCooperativeKernel" if together else "cuLaunchKernel"
+        names = {PUSH_FAILED: "cuCtxPushCurrent_v2", LAUNCH_FAILED: launched, QUERY_FAILED: "cuStreamQuery"}
+        return self._failure(names[step], status)

@@ -22,7 +22,7 @@ from runtime import errors
 _LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _SO_FAR = 12000  # the oldest driver that has everything here: CUDA 12.0
 
-OUT_OF_MEMORY, DEINITIALIZED, NO_DEVICE, CONTEXT_IS_DESTROYED, NOT_READY = 2, 4, 100, 709, 600
+OUT_OF_MEMORY, DEINITIALIZED, NO_DEVICE, CONTEXT_IS_DESTROYED = 2, 4, 100, 709
 # After these the driver refuses all that the process asks of the GPU.
 _STICKY = {700, 702, 714, 715, 716, 717, 718, 719, 999}
 
@@ -44,7 +44,6 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     # contexts: each thread has a stack of them
     "cuCtxPushCurrent_v2": (_HANDLE,),
     "cuCtxPopCurrent_v2": (POINTER(_HANDLE),),
-    "cuCtxSynchronize": (),
     # memory
     "cuMemGetInfo_v2": (POINTER(c_size_t), POINTER(c_size_t)),
     "cuDeviceGetDefaultMemPool": (POINTER(_HANDLE), _DEVICE),
@@ -94,6 +93,7 @@ class Driver:
         self.process = os.getpid()
         self.lost: str | None = None
         self._functions: dict[str, Any] = {}
+        self._logged: list[Any] = []  # functions that machine code calls
         for name, types in PROTOTYPES.items():
             function = getattr(library, name, None)
             if function is not None:
@@ -146,6 +146,17 @@ class Driver:
         found = self._functions[name](*arguments)
         self._log.write(f" = {self.meaning(found) if found else 0}\n")
         self._log.flush()
+        return found
+
+    def address(self, name: str) -> int:
+        """The address of a function for machine code: of one that logs its calls, where they are logged."""
+        function = self._functions[name]
+        if self._log is not None:
+            logged = ctypes.CFUNCTYPE(c_int, *PROTOTYPES[name])(functools.partial(self.status, name))
+            self._logged.append(logged)
+            function = logged
+        found = ctypes.cast(function, c_void_p).value
+        assert found is not None
         return found
 
     def __call__(self, name: str, *arguments: Any) -> None:

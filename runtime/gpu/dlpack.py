@@ -91,13 +91,14 @@ class _Foreign(Buffer):
     """Memory of another library's, given back when nobody refers to it any more."""
 
     __slots__ = ("structure",)
+    note = "an array of another library's"
 
     def __init__(self, place: Place, address: int, size: int, structure: Any) -> None:
-        super().__init__(place, address, size, "an array of another library's")
-        self.structure = structure
+        self.place, self.address, self.size, self.structure = place, address, size, structure
 
     def __del__(self) -> None:
         if self.structure.deleter:
+            self.place.backend.finish()  # its library doesn't know of kernels that still read it
             self.structure.deleter(ctypes.addressof(self.structure))
 
 

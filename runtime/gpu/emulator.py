@@ -88,7 +88,10 @@ class Emulator:
     def limits(self, kernel: Any) -> Limits:
         return Limits(self.shape.blocks, self.shape.blocks, self.shape.block_size, self.shape)
 
-    def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, stop: int, meet: bool) -> None:
+    def finish(self) -> None:
+        """Launches end before `launch` does."""
+
+    def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, meet: bool, stop: int | None) -> None:
         self.launches += 1
         set_record = _set_record()
         records = []
@@ -109,7 +112,8 @@ class Emulator:
             for thread in threads:
                 thread.join()
         except BaseException:  # Ctrl-C
-            ctypes.c_int64.from_address(stop).value = 1
+            if stop is not None:
+                ctypes.c_int64.from_address(stop).value = 1
             for thread in threads:
                 if thread.ident is None:
                     thread.start()  # the others wait for it

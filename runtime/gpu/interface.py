@@ -54,6 +54,30 @@ class HostMemory:
     content: np.ndarray
 
 
+class LaunchCall(ctypes.Structure):
+    """What machine code is to do (`Module.launch_code`): launch a kernel, where one is named, and ask for the end of
+    all work at most `asks` times. Whoever has to wait longer asks again, so that Python's handlers of signals get their
+    turn.
+
+    push, pop, launch, launch_together, query   cuCtxPushCurrent, cuCtxPopCurrent, cuLaunchKernel,
+                                                cuLaunchCooperativeKernel, cuStreamQuery
+    together                                    whether the blocks wait for each other
+    arguments                                   an array of pointers to them
+    """
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("push", "pop", "launch", "launch_together", "query")),
+        ("context", ctypes.c_void_p), ("kernel", ctypes.c_void_p), ("arguments", ctypes.c_void_p),
+        ("blocks", ctypes.c_int64), ("block_size", ctypes.c_int64), ("together", ctypes.c_int64),
+        ("asks", ctypes.c_int64),
+    )  # fmt: skip
+
+
+# What it returns: 0, or one of these, times 2 ** 32, and what the driver returned.
+PUSH_FAILED, LAUNCH_FAILED, QUERY_FAILED = 1, 2, 3
+NOT_READY = 600  # what the driver says of work that goes on
+
+
 class OutOfMemory(MemoryError):
     """A GPU has no memory left, or no heap of that size can be had. size: bytes."""
 
@@ -90,6 +114,9 @@ class Module(Protocol):
     def address(self) -> int:
         """Where its machine code for this computer is."""
 
+    def launch_code(self) -> int:
+        """Where the function is that launches kernels: it takes the address of a `LaunchCall`."""
+
 
 class Backend(Protocol):
     """A GPU.
@@ -115,7 +142,8 @@ class Backend(Protocol):
     def allocate(self, size: int) -> int:
         """Memory of `size` bytes, at a multiple of 256. Raises OutOfMemory."""
 
-    def free(self, address: int) -> None: ...
+    def free(self, address: int) -> None:
+        """What was launched before may still use the memory: the next one who gets it comes after that."""
 
     def memory_info(self) -> tuple[int, int]:
         """Free and all memory, in bytes."""
@@ -127,7 +155,8 @@ class Backend(Protocol):
         """Copies a contiguous array to the GPU."""
 
     def write_from(self, address: int, source: HostMemory, size: int) -> None:
-        """The same from such memory, before the next launch begins: it isn't waited for."""
+        """The same from such memory, before the next launch begins: it isn't waited for, so the source must not change
+        before it is done."""
 
     def read(self, address: int, target: np.ndarray) -> None:
         """Copies to a contiguous array, when all that was launched is done."""
@@ -138,13 +167,17 @@ class Backend(Protocol):
     def copy_from(self, origin: Backend, target: int, source: int, size: int) -> bool:
         """Copies from the memory of another GPU, or of the same; False if that has to go by way of the host."""
 
-    def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, stop: int, meet: bool) -> None:
-        """Runs a kernel, and waits for its end. arguments: values of the module's kinds. stop: the address of a 64-bit
-        number that becomes 1 if an exception is raised meanwhile (Ctrl-C), so that the kernel ends. meet: whether its
-        blocks wait for each other."""
+    def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, meet: bool, stop: int | None) -> None:
+        """Runs a kernel, when all that was launched before is done. arguments: values of the module's kinds. meet:
+        whether its blocks wait for each other. stop: the address of a 64-bit number that becomes 1 if an exception is
+        raised before its end (Ctrl-C), so that the kernel ends; None: its end isn't waited for. Under a lock of the
+        caller's."""
 
     def synchronize(self) -> None:
         """Waits for all that was launched."""
+
+    def finish(self) -> None:
+        """The same where nothing may be raised: something goes that a kernel may still use."""
 
     def limits(self, kernel: Any) -> Limits:
         """How many threads a launch of a kernel may have."""

@@ -10,7 +10,6 @@ import collections
 import gc
 import math
 import threading
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,7 @@ from runtime.gpu.interface import Backend, HostMemory, OutOfMemory
 from runtime.profiling import span
 
 _HOLDERS_SHOWN = 5
-_HOST_MEMORY = 1 << 16  # bytes
+HOST_MEMORY = 1 << 16  # bytes of a piece of the host's memory at least
 
 
 def in_words(size: float) -> str:
@@ -88,18 +87,18 @@ class Place:
         self.traffic = Traffic()
         # One launch or copy at a time: launches share the scratch memory.
         self.lock = threading.RLock()
-        self._buffers: weakref.WeakSet[Buffer] = weakref.WeakSet()
+        self.held: dict[int, tuple[int, str]] = {}  # bytes and notes of what is allocated, by addresses
         self._scratch: dict[str, Buffer] = {}
-        self._host: HostMemory | None = None
-        self._pieces: dict[tuple[int, ...], list[HostMemory]] = {}  # of it, by their sizes
-        # Whether the memory that launches share is as a launch expects it, under `lock`.
-        self.clean = False
+        self._host: dict[str, HostMemory] = {}
+        # Where launches have their environment and their results, if both are as a launch expects them, under `lock`.
+        self.ready: tuple[int, HostMemory] | None = None
 
     @property
     def current(self) -> int:
         with self.lock:
-            while self.freed:
-                self._current -= self.freed.popleft()
+            freed = self.freed
+            while freed:
+                self._current -= freed.popleft()
             return self._current
 
     def allocate(self, size: int, note: str) -> Buffer:
@@ -108,6 +107,7 @@ class Place:
             try:
                 return self._allocated(size, note)
             except OutOfMemory:
+                self.ready = None
                 self._scratch.clear()
                 gc.collect()  # circles of objects may hold arrays
                 try:
@@ -116,12 +116,13 @@ class Place:
                     raise self.out_of_memory(size, note) from None
 
     def _allocated(self, size: int, note: str) -> Buffer:
-        if self.limit is not None and self.current + size > self.limit:
+        current = self.current + size
+        if self.limit is not None and current > self.limit:
             raise OutOfMemory(size)
-        buffer = Buffer(self, self.backend.allocate(max(size, 1)), size, note)
-        self._current += size
-        self.peak = max(self.peak, self.current)
-        self._buffers.add(buffer)
+        buffer = Buffer(self, self.backend.allocate(size or 1), size, note)
+        self._current = current
+        if current > self.peak:
+            self.peak = current
         return buffer
 
     def scratch(self, kind: str, size: int) -> Buffer:
@@ -131,24 +132,17 @@ class Place:
             self._scratch.pop(kind, None)
             del found
             found = self._scratch[kind] = self.allocate(size, f"scratch memory of kernels ({kind})")
-            self.clean = False
+            self.ready = None
         return found
 
-    def host_memory(self, *sizes: int) -> list[HostMemory]:
-        """Pieces of the host's memory for the length of a launch, under `lock`. sizes: in bytes, multiples of 8. Their
-        contents are 64-bit integers."""
-        size = sum(sizes)
-        if self._host is None or self._host.content.size < size:
-            self._host = self.backend.host_memory(max(size, _HOST_MEMORY))
-            self._pieces.clear()
-        found = self._pieces.get(sizes)
-        if found is None:
-            found, at = [], 0
-            for size in sizes:
-                content = self._host.content[at : at + size].view(np.int64)
-                found.append(HostMemory(self._host.address + at, content))
-                at += size
-            self._pieces[sizes] = found
+    def host_memory(self, kind: str, size: int) -> HostMemory:
+        """Memory of the host's for the length of a launch, under `lock`. size: in bytes. Its content are 64-bit
+        integers."""
+        found = self._host.get(kind)
+        if found is None or found.content.nbytes < size:
+            made = self.backend.host_memory(max(size, HOST_MEMORY))
+            found = self._host[kind] = HostMemory(made.address, made.content.view(np.int64))
+            self.ready = None
         return found
 
     def out_of_memory(self, size: int, note: str) -> errors.ResourceExhaustedError:
@@ -156,13 +150,13 @@ class Place:
         free, total = self.backend.memory_info()
         if self.limit is not None:
             free, total = min(free, self.limit - self.current), min(total, self.limit)
-        held: dict[tuple[str, int], int] = {}
-        for buffer in self._buffers:
-            held[buffer.note, buffer.size] = held.get((buffer.note, buffer.size), 0) + 1
-        largest = sorted(held.items(), key=lambda item: -item[0][1] * item[1])[:_HOLDERS_SHOWN]
+        held: dict[tuple[int, str], int] = {}
+        for size_and_note in list(self.held.values()):
+            held[size_and_note] = held.get(size_and_note, 0) + 1
+        largest = sorted(held.items(), key=lambda item: -item[0][0] * item[1])[:_HOLDERS_SHOWN]
         lines = [
             f"\n  {in_words(size * count)} {f'({count} of {in_words(size)}) ' if count > 1 else ''}{what}"
-            for (what, size), count in largest
+            for (size, what), count in largest
         ]
         return errors.ResourceExhaustedError(
             f"Out of memory on {self.short}: {in_words(size)} for {note}, but {in_words(free)} of {in_words(total)} "
@@ -182,16 +176,27 @@ class Place:
 
 
 class Buffer:
-    """Memory of a GPU, free when nobody refers to it any more."""
+    """Memory of a GPU, free when nobody refers to it any more. note: what it is for."""
 
-    __slots__ = ("place", "address", "size", "note", "__weakref__")
+    __slots__ = ("place", "address", "size", "__weakref__")
 
     def __init__(self, place: Place, address: int, size: int, note: str) -> None:
-        self.place, self.address, self.size, self.note = place, address, size, note
+        self.place, self.address, self.size = place, address, size
+        place.held[address] = size, note
 
     def __del__(self) -> None:
-        self.place.freed.append(self.size)
-        self.place.backend.free(self.address)
+        place = self.place
+        place.freed.append(self.size)
+        del place.held[self.address]
+        place.backend.free(self.address)
+
+    @property
+    def note(self) -> str:
+        return self.place.held[self.address][1]
+
+    @note.setter
+    def note(self, note: str) -> None:
+        self.place.held[self.address] = self.size, note
 
     def covers(self, address: int) -> bool:
         return self.address <= address < self.address + max(self.size, 1)

@@ -1,4 +1,4 @@
-"""An emulated device for the tests that ask for one."""
+"""What tests of devices have in common: an emulated one for those that ask for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import pytest
 
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import Shape
-from tests.device.on_device import instead_of_the_processor
+from tests.device.on_device import foreseen_results, instead_of_the_processor
+
+
+@pytest.fixture(autouse=True)
+def _foreseen_results() -> Iterator[None]:
+    """Kernels do as their hosts foresee, in all tests here."""
+    with foreseen_results():
+        yield
 
 
 @pytest.fixture(params=["1x1", "2x2", "1x7"])

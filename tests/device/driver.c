@@ -6,6 +6,8 @@
    - nothing works before cuInit, in a forked child, or (but for what says so) without a current context;
    - addresses and sizes of copies lie in memory that was allocated and not freed, and so do pointers of the host's;
    - nobody but a launch or a copy touches a device's memory: it is protected in between;
+   - work of the default stream is done one after the other, and as late as it may be: when somebody waits for it, or
+     asks, or (`fake_slow`) in another thread;
    - a launch fits: blocks of at most 1024 threads, as many meeting blocks as run at a time, no null argument;
    - options of the assembler are numbers and buffers in an array of pointers.
 
@@ -48,10 +50,20 @@ struct CUmemPoolHandle_st { int device; };
 struct CUlinkState_st { int live; char *text, *log; size_t log_size; };
 
 typedef int (*launcher)(const char *name, const char *text, unsigned blocks, unsigned threads, void **parameters);
-typedef struct block { CUdeviceptr address; size_t size, room; int pooled, host; struct block *next; } block;
+typedef struct block { CUdeviceptr address; size_t size, room; int pooled, host, given_back; struct block *next; } block;
+/* What the default stream is to do: a launch; a copy, where there is no function; where there is no target, nothing but
+   giving back `memory`. */
+typedef struct work {
+  CUfunction function; unsigned blocks, threads; void *copies[256];
+  void *target; const void *source; size_t size;
+  block *memory;
+  struct work *next;
+} work;
 
-static int running; /* 1: a launch runs; 2: it is done, and nobody has waited for it */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static work *first, *last;
+static int unfinished; /* how much of it there is */
+static __thread int working;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, stream_lock = PTHREAD_MUTEX_INITIALIZER;
 static int initialised, lost;
 static pid_t process;
 static struct CUctx_st contexts[DEVICES] = {{0, 0}, {1, 0}};
@@ -65,13 +77,14 @@ static launcher launch_by;
 char fake_complaints[MOST_COMPLAINTS][256];
 int fake_complaint_count, fake_no_pools, fake_old, fake_slow, fake_fail_next_launch, fake_live_modules, fake_assembled;
 int fake_cooperative_launches, fake_launches, fake_no_device, fake_peer_copies;
+int fake_idle; /* launches do nothing */
 
 void fake_run_kernels_by(launcher function) { launch_by = function; }
 size_t fake_taken(void) { return taken; }
 int fake_context_depth(void) { return depth; }
 int fake_blocks_in_use(void) {
   int count = 0;
-  for (block *each = blocks; each; each = each->next) count += !each->host;
+  for (block *each = blocks; each; each = each->next) count += !each->host && !each->given_back;
   return count;
 }
 
@@ -97,13 +110,85 @@ static CUresult complain(int status, const char *function, const char *what) {
 
 static block *holding(CUdeviceptr address, size_t size) {
   for (block *each = blocks; each; each = each->next)
-    if (each->address <= address && address + size <= each->address + each->size) return each;
+    if (!each->given_back && each->address <= address && address + size <= each->address + each->size) return each;
   return NULL;
 }
 
 static void protect(int how) {
   for (block *each = blocks; each; each = each->next)
     if (!each->host) mprotect((void *)each->address, each->room, how);
+}
+
+static void forget(block *memory) {
+  for (block **each = &blocks; *each; each = &(*each)->next)
+    if (*each == memory) {
+      *each = memory->next;
+      break;
+    }
+  munmap((void *)memory->address, memory->room);
+  free(memory);
+}
+
+/* Does the stream's next piece of work. */
+static int result;
+static void step(void) {
+  pthread_mutex_lock(&lock);
+  work *now = first;
+  if (now) {
+    first = now->next;
+    if (!first) last = NULL;
+    if (!now->memory) protect(PROT_READ | PROT_WRITE);
+  }
+  pthread_mutex_unlock(&lock);
+  if (!now) return;
+  if (now->function) {
+    if (launch_by)
+      result |= launch_by(now->function->name, now->function->module->text, now->blocks, now->threads, now->copies);
+    for (int i = 0; i < 256; i++) free(now->copies[i]);
+  } else if (now->target) memmove(now->target, now->source, now->size);
+  pthread_mutex_lock(&lock);
+  if (now->memory) forget(now->memory);
+  else protect(PROT_NONE);
+  unfinished--;
+  pthread_mutex_unlock(&lock);
+  free(now);
+}
+
+static void steps(int most) {
+  if (working) return; /* by a kernel's own thread */
+  pthread_mutex_lock(&stream_lock);
+  working = 1;
+  while (most-- && __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE)) step();
+  working = 0;
+  pthread_mutex_unlock(&stream_lock);
+}
+
+static void *in_thread(void *unused) {
+  (void)unused;
+  steps(-1);
+  return NULL;
+}
+
+/* Takes a piece of work; the lock is held. */
+static void take(work described) {
+  work *made = malloc(sizeof *made);
+  *made = described;
+  made->next = NULL;
+  if (last) last->next = made;
+  else first = made;
+  last = made;
+  unfinished++;
+}
+
+static void begin(void) {
+  pthread_t thread;
+  if (fake_slow && !pthread_create(&thread, NULL, in_thread, NULL)) pthread_detach(thread);
+}
+
+static CUresult waited(void) {
+  if (lost) return (CUresult)ILLEGAL;
+  steps(-1);
+  return (CUresult)(result ? INVALID_VALUE : OK);
 }
 
 /* --- errors ----------------------------------------------------------------------------------------------------- */
@@ -205,11 +290,6 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context) {
   return (CUresult)OK;
 }
 
-CUresult cuCtxSynchronize(void) {
-  IN_CONTEXT;
-  return (CUresult)OK;
-}
-
 /* --- memory ----------------------------------------------------------------------------------------------------- */
 
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
@@ -245,7 +325,7 @@ static CUresult taking(const char *function, CUdeviceptr *address, size_t size, 
   void *found = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memset(found, 0xCB, room);
   if (!host) mprotect(found, room, PROT_NONE);
-  *made = (block){(CUdeviceptr)found, size, room, pooled, host, blocks};
+  *made = (block){(CUdeviceptr)found, size, room, pooled, host, 0, blocks};
   blocks = made;
   if (!host) taken += size;
   *address = made->address;
@@ -254,20 +334,21 @@ static CUresult taking(const char *function, CUdeviceptr *address, size_t size, 
 }
 
 static CUresult giving_back(const char *function, CUdeviceptr address, int pooled) {
+  const char *wrong = NULL;
   pthread_mutex_lock(&lock);
-  for (block **each = &blocks; *each; each = &(*each)->next) {
-    block *found = *each;
-    if (found->address != address || found->host) continue;
-    int right = found->pooled == pooled;
-    *each = found->next;
+  block *found = blocks;
+  while (found && (found->address != address || found->host || found->given_back)) found = found->next;
+  if (!found) wrong = "memory that isn't in use";
+  else if (found->pooled != pooled) wrong = "memory of another kind";
+  else if (!pooled && unfinished) wrong = "memory that a kernel may still use";
+  else {
     taken -= found->size;
-    munmap((void *)found->address, found->room);
-    free(found);
-    pthread_mutex_unlock(&lock);
-    return right ? (CUresult)OK : complain(INVALID_VALUE, function, "memory of another kind");
+    found->given_back = 1;
+    if (pooled) take((work){.memory = found}); /* when all that was asked before is done */
+    else forget(found);
   }
   pthread_mutex_unlock(&lock);
-  return complain(INVALID_VALUE, function, "memory that isn't in use");
+  return wrong ? complain(INVALID_VALUE, function, wrong) : (CUresult)OK;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream) {
@@ -310,25 +391,31 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *pointer, unsig
   return (CUresult)OK;
 }
 
-static CUresult moving(const char *function, CUdeviceptr target, CUdeviceptr source, size_t size, int to, int from) {
+enum { AT_ONCE, WAITED_FOR, LATER };
+
+static CUresult moving(const char *function, CUdeviceptr target, CUdeviceptr source, size_t size, int to, int from,
+                       int when) {
   if (!size) return complain(INVALID_VALUE, function, "no bytes");
   pthread_mutex_lock(&lock);
   block *one = to ? holding(target, size) : NULL, *other = from ? holding(source, size) : NULL;
   const char *wrong = to && (!one || one->host) ? "a target that isn't the GPU's"
                       : from && (!other || other->host) ? "a source that isn't the GPU's"
                       : !to && !target ? "no target" : !from && !source ? "no source" : NULL;
-  if (!wrong) {
+  if (!wrong && when == AT_ONCE) {
     protect(PROT_READ | PROT_WRITE);
     memmove((void *)target, (void *)source, size);
-    if (!running) protect(PROT_NONE);
-  }
+    if (!unfinished) protect(PROT_NONE);
+  } else if (!wrong) take((work){.target = (void *)target, .source = (void *)source, .size = size});
   pthread_mutex_unlock(&lock);
-  return wrong ? complain(INVALID_VALUE, function, wrong) : (CUresult)OK;
+  if (wrong) return complain(INVALID_VALUE, function, wrong);
+  if (when == WAITED_FOR) return waited();
+  if (when == LATER) begin();
+  return (CUresult)OK;
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void *source, size_t size) {
   IN_CONTEXT;
-  return moving(__func__, target, (CUdeviceptr)source, size, 1, 0);
+  return moving(__func__, target, (CUdeviceptr)source, size, 1, 0, WAITED_FOR);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void *source, size_t size, CUstream stream) {
@@ -336,24 +423,24 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void *source, size_t siz
   block *found = holding((CUdeviceptr)source, size);
   if (!found || !found->host) REFUSE(INVALID_VALUE, "memory that isn't pinned: the copy would be waited for");
   if (stream && (stream->flags != 1 || size != 8)) REFUSE(INVALID_VALUE, "not the word that ends a launch");
-  return moving(__func__, target, (CUdeviceptr)source, size, 1, 0);
+  return moving(__func__, target, (CUdeviceptr)source, size, 1, 0, stream ? AT_ONCE : LATER);
 }
 
 CUresult cuMemcpyDtoH_v2(void *target, CUdeviceptr source, size_t size) {
   IN_CONTEXT;
-  return moving(__func__, (CUdeviceptr)target, source, size, 0, 1);
+  return moving(__func__, (CUdeviceptr)target, source, size, 0, 1, WAITED_FOR);
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr target, CUdeviceptr source, size_t size) {
   IN_CONTEXT;
-  return moving(__func__, target, source, size, 1, 1);
+  return moving(__func__, target, source, size, 1, 1, LATER);
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr target, CUcontext there, CUdeviceptr source, CUcontext here, size_t size) {
   IN_CONTEXT;
   if (!there || !here || !there->retained || !here->retained) REFUSE(INVALID_CONTEXT, "no context of a device");
   fake_peer_copies++;
-  return moving(__func__, target, source, size, 1, 1);
+  return moving(__func__, target, source, size, 1, 1, LATER);
 }
 
 /* --- code ------------------------------------------------------------------------------------------------------- */
@@ -440,6 +527,11 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 CUresult cuModuleUnload(CUmodule module) {
   IN_CONTEXT;
   if (!module || !module->live) REFUSE(INVALID_HANDLE, "no module");
+  pthread_mutex_lock(&lock);
+  int used = 0;
+  for (work *each = first; each; each = each->next) used |= each->function && each->function->module == module;
+  pthread_mutex_unlock(&lock);
+  if (used) REFUSE(INVALID_VALUE, "a module of which a kernel is still to run");
   module->live = 0;
   fake_live_modules--;
   return (CUresult)OK;
@@ -461,18 +553,6 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, CUfunction func
 
 /* --- launches --------------------------------------------------------------------------------------------------- */
 
-static pthread_t worker;
-static int result;
-static struct { CUfunction function; unsigned blocks, threads; void *copies[256]; } launched;
-
-static void *run(void *unused) {
-  (void)unused;
-  result = launch_by(launched.function->name, launched.function->module->text, launched.blocks, launched.threads,
-                     launched.copies);
-  __atomic_store_n(&running, 2, __ATOMIC_RELEASE);
-  return NULL;
-}
-
 static CUresult launching(const char *name, CUfunction function, const unsigned *sizes, unsigned shared,
                           CUstream stream, void **parameters, int together) {
   if (!function || !function->module->live) return complain(INVALID_HANDLE, name, "no function");
@@ -482,15 +562,16 @@ static CUresult launching(const char *name, CUfunction function, const unsigned 
     if (!sizes[i]) return complain(INVALID_VALUE, name, "a grid or block without threads");
   if (sizes[3] > BLOCK_LIMIT || sizes[4] != 1 || sizes[5] != 1) return complain(INVALID_VALUE, name, "the block's size");
   if (together && sizes[0] > BLOCKS_AT_A_TIME) return complain(LAUNCH_TOO_LARGE, name, "more blocks than run at a time");
-  if (running) return complain(INVALID_VALUE, name, "the launch before wasn't waited for");
   fake_launches++;
   fake_cooperative_launches += together;
+  if (fake_idle) return (CUresult)OK;
   if (fake_fail_next_launch) {
     fake_fail_next_launch = 0;
     lost = 1;
     return (CUresult)OK; /* that is said later */
   }
   /* As the driver does, the arguments are read now, as long as PTX says that they are. */
+  work now = {.function = function, .blocks = sizes[0], .threads = sizes[3]};
   const char *at = strstr(function->module->text, ".entry");
   const char *end = strchr(at, ')');
   int count = 0;
@@ -498,31 +579,15 @@ static CUresult launching(const char *name, CUfunction function, const unsigned 
     at += strlen(".param .");
     size_t size = (size_t)atoi(at + 1) / 8;
     if (!parameters[count]) return complain(INVALID_VALUE, name, "an argument that is null");
-    launched.copies[count] = calloc(1, 8);
-    memcpy(launched.copies[count], parameters[count], size);
+    now.copies[count] = calloc(1, 8);
+    memcpy(now.copies[count], parameters[count], size);
     count++;
   }
-  launched.function = function;
-  launched.blocks = sizes[0];
-  launched.threads = sizes[3];
-  protect(PROT_READ | PROT_WRITE);
-  if (!fake_slow) {
-    run(NULL);
-    return (CUresult)OK;
-  }
-  running = 1;
-  pthread_create(&worker, NULL, run, NULL);
+  pthread_mutex_lock(&lock);
+  take(now);
+  pthread_mutex_unlock(&lock);
+  begin();
   return (CUresult)OK;
-}
-
-static CUresult waited(int block) {
-  if (lost) return (CUresult)ILLEGAL;
-  int state = __atomic_load_n(&running, __ATOMIC_ACQUIRE);
-  if (state == 1 && !block) return (CUresult)NOT_READY;
-  if (state) pthread_join(worker, NULL);
-  running = 0;
-  protect(PROT_NONE);
-  return (CUresult)(result ? INVALID_VALUE : OK);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
@@ -552,11 +617,13 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
 CUresult cuStreamQuery(CUstream stream) {
   IN_CONTEXT;
   if (stream) REFUSE(INVALID_VALUE, "another stream than the default one");
-  return waited(0);
+  if (!fake_slow) steps(1);
+  if (__atomic_load_n(&unfinished, __ATOMIC_ACQUIRE)) return (CUresult)NOT_READY;
+  return waited();
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
   IN_CONTEXT;
   if (stream) REFUSE(INVALID_VALUE, "another stream than the default one");
-  return waited(1);
+  return waited();
 }

@@ -18,6 +18,7 @@ import pytest
 import autograph as ag
 from runtime import device
 from runtime.codegen.backends import driver, graph_cache, llvm_backend
+from runtime.codegen.device import launch
 from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.device.spmd import NotOnDevice
 from runtime.codegen.kernel.source import KernelSource, Unreadable
@@ -28,6 +29,7 @@ from runtime.gpu.memory import DeviceArray, Place
 from tests.device.pretended import Pretended
 
 refused: Counter[str] = Counter()  # why kernels have no form for a device
+foreseen_so_far: Counter[str] = Counter()  # arrays of which a kernel's host knew everything before it ran
 
 
 class OnDevice:
@@ -59,6 +61,33 @@ class OnDevice:
 
     def text(self, source: KernelSource, form: str) -> str:
         return llvm_backend.text(source, form)
+
+
+@contextlib.contextmanager
+def foreseen_results() -> Iterator[None]:
+    """Within it, what a host foresees of a kernel's results is compared with what the kernel says in the end."""
+    waited = launch._Launches.waited
+
+    def compared(self: Any, values: Any, elements: int, shape: Any, shapes: Any, arguments: Any, made: Any) -> Any:
+        found = waited(self, values, elements, shape, shapes, arguments, made)
+        if shapes is not None:
+            each_returned = found if isinstance(found, tuple) else (found,)
+            for returned, at, foreseen in zip(each_returned, self.module.given.returned, shapes, strict=True):
+                if at is None:
+                    assert returned == 0
+                    continue
+                assert returned.shape == foreseen
+                source = (*arguments, *made)[at]
+                buffer = source.buffer() if isinstance(source, DeviceArray) else source
+                assert not returned.size or returned.buffer() is buffer
+                foreseen_so_far[self.name] += 1
+        return found
+
+    setattr(launch._Launches, "waited", compared)
+    try:
+        yield
+    finally:
+        setattr(launch._Launches, "waited", waited)
 
 
 @contextlib.contextmanager
@@ -112,6 +141,7 @@ def pytest_configure(config: pytest.Config) -> None:
     whole = contextlib.ExitStack()
     device = config.stash[_DEVICE] = device_of(os.environ.get("AUTOGRAPH_TEST_DEVICE", "2x2"), whole)
     whole.enter_context(instead_of_the_processor(device))
+    whole.enter_context(foreseen_results())
     config.add_cleanup(whole.close)
 
 
@@ -120,5 +150,6 @@ _DEVICE = pytest.StashKey[Any]()
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     terminalreporter.write_line(f"{config.stash[_DEVICE].launches} launches on the device")
+    terminalreporter.write_line(f"{sum(foreseen_so_far.values())} arrays were foreseen")
     for reason, count in refused.most_common():
         terminalreporter.write_line(f"{count} kernels on the processor: {reason}")

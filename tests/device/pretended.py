@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import itertools
 import shutil
 import subprocess
@@ -112,9 +113,13 @@ class Pretended:
         done = threading.Event()
         watch = threading.Thread(target=_hand_on, args=(environment + layout.STOP, own + layout.STOP, done))
         watch.start()
+        collects = gc.isenabled()
+        gc.disable()  # what goes meanwhile would wait for the end of this
         try:
-            self.emulator.launch(kernel, [own, *given], shape, own + layout.STOP, True)
+            self.emulator.launch(kernel, [own, *given], shape, True, own + layout.STOP)
         finally:
+            if collects:
+                gc.enable()
             done.set()
             watch.join()
             ctypes.memmove(environment, own, size)

@@ -67,7 +67,7 @@ def run(source: Any, arguments: list[Any]) -> tuple:
     form = spmd_of(source)
     functions, given = form.functions, form.given
     values = [*arguments, *source.constants]
-    sizes = given.sizes(*values)
+    sizes, _ = given.plan(*values)
     values += [np.empty(max(int(n), 0), each.name) for n, each in zip(sizes, given.elements)]
     found: list[Any] = []
     space: dict[str, Any] = {

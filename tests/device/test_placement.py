@@ -280,7 +280,7 @@ def test_out_of_memory_names_the_largest_holders() -> None:
     with pytest.raises(ag.errors.ResourceExhaustedError) as caught:
         held + 1.0 + held * 2.0
     said = str(caught.value)
-    assert "Out of memory on GPU:0: 32.0 MiB for an array that" in said
+    assert "Out of memory on GPU:0: 32.0 MiB for a result of 'AddV2'" in said
     assert "32.0 MiB the variable 'kernel'" in said
     with ag.device("CPU:0"):
         assert float(held[0] + 1.0) == 2.0

@@ -336,7 +336,7 @@ def test_a_device_without_memory() -> None:
     kernel = on(emulator, source)
     others = [1] * (len(source.constants))
     assert kernel([np.int32(1000), *others])[-1].sum() == 1000
-    with pytest.raises(ag.errors.ResourceExhaustedError, match=r"38.1 MiB for an array that .* makes, but 2\.0 MiB"):
+    with pytest.raises(ag.errors.ResourceExhaustedError, match=r"38.1 MiB for a result of .*, but 2\.0 MiB"):
         kernel([np.int32(10_000_000), *others])
     assert not emulator._memory  # everything was given back
     assert kernel([np.int32(1000), *others])[-1].sum() == 1000

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.codegen.cache import kernel_cache
-from runtime.codegen.device import several_trips
+from runtime.codegen.device import launch_code, several_trips
 from runtime.codegen.device.c_functions import definitions
 from runtime.codegen.device.given_arrays import Given
 from runtime.codegen.device.independence import written
@@ -93,6 +93,9 @@ class DeviceModule:
         code = target.host_code(self.text, self.modules, self.symbol)
         (address,) = target.link(code, [self.symbol], {emulator.RECORD: _record_function()})
         return address
+
+    def launch_code(self) -> int:
+        return launch_code.address()
 
 
 def kind_of(type_: Scalar) -> str:

@@ -12,59 +12,80 @@
 So threads need not wait for each other where an array is made, nothing has to be copied out of a heap, and a kernel
 that makes no other arrays needs none. What the host runs is the part of the kernel that leads to the sizes:
 
-    def sizes(x):
-        found = [0]
+    def plan(x):
+        sizes = [0]
         n = x.shape[0]
         if n == 0:
-            return found
-        found[0] = n
-        return found
+            return sizes, None
+        sizes[0] = max(n, 0)
+        return sizes, ((sizes[0],),)
 
 A size is computed where numbers, dimensions and earlier sizes say it; a test that needs the elements of an array is
 taken for false, which may only allocate what the kernel doesn't come to.
+
+What a kernel returns is known as well, if it ends in one place, but for such tests, and returns arguments and arrays
+that it was given: their shapes stand behind the sizes. So nobody has to wait for the end of such a kernel, which
+can't fail.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
-
-import numpy as np
 
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import expression
-from runtime.kernel_ir.types import INT64, Array, Scalar, Type
+from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type
 
 _FUNCTIONS = frozenset({"min", "max", "abs"})
+# Whole numbers of the host's don't overflow.
+_NUMBERS = SimpleNamespace(int64=int, bool_=bool)
+
+Shapes = tuple[tuple[int, ...] | None, ...]
 
 
 @dataclass
 class Given:
-    """parameters: the name that an array has among the kernel's parameters, by the statement that made it. elements:
-    their types, in the same order. sizes: says for a kernel's arguments how many elements they have."""
+    """What a kernel's host knows of it.
+
+    parameters   the name that an array has among the kernel's parameters, by the statement that made it
+    elements     the types of these arrays, in the same order
+    plan         says for a kernel's arguments how many elements they have, and the shapes of what it returns; None:
+                 these aren't known
+    returned     for each of its results the position of the array among all parameters, or None for the number 0; None:
+                 that is never known
+    """
 
     parameters: dict[ir.Statement, str] = field(default_factory=dict)
     elements: list[Scalar] = field(default_factory=list)
-    sizes: Callable[..., list[int]] = lambda *arguments: []
+    plan: Callable[..., tuple[list[int], Shapes | None]] = lambda *arguments: ([], None)
+    returned: tuple[int | None, ...] | None = None
 
 
 def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
-    """The arrays of a kernel, in the form that it has before it is in SPMD form, which its host can make."""
+    """Of a kernel, in the form that it has before it is in SPMD form."""
     found = Given()
     arrays = {name for name, type_ in zip(function.parameters, types) if isinstance(type_, Array)}
     known = {
         name for name, type_ in zip(function.parameters, types) if isinstance(type_, Scalar) and type_.kind in "ib"
     }
+    # Where the memory of a variable comes from (a parameter's position), and its shape as text.
+    memory = {name: (at, f"{name}.shape") for at, name in enumerate(function.parameters) if name in arrays}
+    assignments = Counter(name for item in ir.walk(function.body) for name in ir.targets(item))
     names = ir.mentioned(function.body).union(function.parameters)
+    sizes, product = _unused("sizes", names), _unused("product", names)
     lines: list[str] = []
+    left = sum(isinstance(item, ir.Return) for item in ir.walk(function.body))  # ways out that aren't known yet
     for item in function.body:
         if isinstance(item, ir.Alloc) and isinstance(item.element, Scalar) and _is_known(item.size, known, arrays):
-            name = f"given_{item.name}"
-            while name in names:
-                name += "_"
-            names.add(name)
-            lines.append(f"found[{len(found.elements)}] = {expression(item.size)}")
+            name = _unused(f"given_{item.name}", names)
+            number = len(found.elements)
+            lines.append(f"{sizes}[{number}] = max({expression(item.size)}, 0)")
+            memory[item.name] = len(function.parameters) + number, f"({sizes}[{number}],)"
             found.parameters[item] = name
             found.elements.append(item.element)
         elif isinstance(item, ir.Assign) and len(item.targets) == 1 and _is_known(item.value, known, arrays):
@@ -72,18 +93,64 @@ def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
             known.add(item.targets[0])
         elif isinstance(item, ir.If) and not item.orelse and _only_leaves(item.body):
             if _is_known(item.test, known, arrays):
-                lines += [f"if {expression(item.test)}:", "    return found"]
+                lines += [f"if {expression(item.test)}:", f"    return {sizes}, None"]
+                left -= 1
         else:
             changed = ir.assigned([item])
             known -= changed
             arrays -= changed
-    if found.elements:
-        text = "\n    ".join([f"def sizes({', '.join(function.parameters)}):", *lines, "return found"])
-        text = text.replace("\n", f"\n    found = [0] * {len(found.elements)}\n", 1)
-        space: dict[str, Any] = {"np": np}
-        exec(compile(text, f"{__file__}: sizes of {function.name}", "exec"), space)
-        found.sizes = space["sizes"]
+            if isinstance(item, ir.Assign) and len(item.targets) == 1:
+                source = _memory_of(item.value, memory, product)
+                if source is not None:
+                    memory[item.targets[0]] = source
+    last = function.body[-1] if function.body else None
+    shapes = "None"
+    if left == 1 and isinstance(last, ir.Return):
+        fixed = {
+            name: where for name, where in memory.items() if assignments[name] == (name not in function.parameters)
+        }
+        values = [_returned(value, fixed, known, arrays, product) for value in last.values]
+        if None not in values:
+            found.returned = tuple(at for at, _ in values)  # type: ignore[misc]
+            shapes = f"({''.join(f'{shape}, ' for _, shape in values)})"  # type: ignore[misc]
+    head = [f"def plan({', '.join(function.parameters)}):", f"{sizes} = [0] * {len(found.elements)}"]
+    text = "\n    ".join([*head, *lines, f"return {sizes}, {shapes}"])
+    space: dict[str, Any] = {"np": _NUMBERS, product: math.prod}
+    exec(compile(text, f"{__file__}: plan of {function.name}", "exec"), space)
+    found.plan = space["plan"]
     return found
+
+
+def _unused(name: str, names: set[str]) -> str:
+    while name in names:
+        name += "_"
+    names.add(name)
+    return name
+
+
+def _memory_of(item: ir.Expr, memory: dict[str, tuple[int, str]], product: str) -> tuple[int, str] | None:
+    """Whose memory an expression is, and its shape. product: what multiplies dimensions."""
+    if isinstance(item, ir.Var):
+        return memory.get(item.name)
+    if isinstance(item, ir.Call) and item.function == "lib.flat" and isinstance(item.arguments[0], ir.Var):
+        source = memory.get(item.arguments[0].name)
+        return source and (source[0], f"({product}({source[1]}),)")
+    return None
+
+
+def _returned(
+    item: ir.Expr, memory: dict[str, tuple[int, str]], known: set[str], arrays: set[str], product: str
+) -> tuple[int | None, str] | None:
+    """The same for what a kernel returns; of the number 0 (None, "None"), of what isn't known None."""
+    if isinstance(item, ir.Const) and item.type == INT64 and item.value == 0:
+        return None, "None"
+    if isinstance(item, ir.Call) and item.function == "lib.shaped":
+        dims, array = item.arguments
+        source = _memory_of(array, memory, product)
+        if source is None or not isinstance(dims, ir.Tuple) or not all(_is_known(d, known, arrays) for d in dims.items):
+            return None
+        return source[0], expression(dims)
+    return _memory_of(item, memory, product)
 
 
 def _only_leaves(block: ir.Block) -> bool:
@@ -95,7 +162,7 @@ def _is_known(item: ir.Expr, known: set[str], arrays: set[str]) -> bool:
     if isinstance(item, ir.Var):
         return item.name in known
     if isinstance(item, ir.Const):
-        return item.type.kind in "ib"
+        return item.type in (INT64, BOOL)
     if isinstance(item, (ir.Dim, ir.Size)):
         return isinstance(item.array, ir.Var) and item.array.name in arrays
     if isinstance(item, ir.Convert):

@@ -3,21 +3,27 @@
 Arrays that are there already are passed as they are, others are copied there. Results stay there: they lie in memory
 that was allocated before the launch (`given_arrays.py`), in an argument's, or are copied out of the kernel's heap.
 The kernel's status and the numbers that it returns are written to memory of the host's.
+
+A call waits for its kernel if that may fail, so that it is the call that raises the error; if it returns numbers, or
+arrays of sizes that it computes; or if it changes arrays of the host's. Other kernels go on behind the call: what reads
+their results waits (`interface.Backend`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from runtime import profiling
 from runtime.codegen import cost_model
 from runtime.codegen.device.device_module import DeviceModule, device_module
+from runtime.codegen.device.given_arrays import Shapes
 from runtime.codegen.kernel.source import KernelSource
 from runtime.gpu.interface import BLOCK, HostMemory, OutOfMemory, Shape
-from runtime.gpu.memory import Buffer, DeviceArray, Place
+from runtime.gpu.memory import HOST_MEMORY, Buffer, DeviceArray, Place
 from runtime.kernel_ir.types import Array, Scalar, Type, results
 from runtime.llvm import device_layout as layout
 from runtime.llvm.device import slots
@@ -47,80 +53,204 @@ def _form(shape: Shape, module: DeviceModule) -> str:
     return f"a grid of {shape.blocks:,} blocks of {shape.block_size:,} threads that wait for each other"
 
 
+def _number(argument: Any) -> int | float:
+    """A number for a kernel, which is given it by value."""
+    if argument.__class__ is DeviceArray:
+        argument = argument.on_host()
+    found: int | float = np.asarray(argument).item()
+    return found
+
+
+def _displayed(items: Sequence[str]) -> str:
+    """The text of a tuple."""
+    return f"({', '.join(items)}{',' * (len(items) == 1)})"
+
+
 def _loops(count: int) -> str:
     return f"{count} loop" if count == 1 else f"{count} loops"
 
 
 class DeviceKernel:
-    """A kernel on a GPU: called with what the kernel of the processor is called with, arrays of the GPU's among it."""
+    """A kernel on a GPU: called with what the kernel of the processor is called with, arrays of the GPU's among it.
+
+    entry   takes the arguments, and returns what the kernel returns: arrays on the GPU, and numbers
+    """
+
+    def __init__(self, source: KernelSource, place: Place) -> None:
+        """Raises NotOnDevice."""
+        self._launches = _Launches(source, place)  # which doesn't refer to this: the GPU's code goes with it
+        self.entry = _entry(self._launches)
+
+    @property
+    def name(self) -> str:
+        return self._launches.name
+
+    @property
+    def module(self) -> DeviceModule:
+        return self._launches.module
+
+    @property
+    def form(self) -> str:
+        """In which form it ran last."""
+        last = self._launches.last
+        return "" if last is None else last[1]
+
+    def __call__(self, arguments: Sequence[Any], shape: Shape | None = None) -> list[Any]:
+        """What the kernel returns. arguments: of the source's signature.
+
+        A heap that is too small is made larger, and the kernel runs again. Arrays of the host's that it writes to are
+        changed when it is done. Raises ResourceExhaustedError.
+        """
+        found = self.entry(*arguments, shape=shape)
+        return [found] if len(self._launches.result) == 1 else list(found)
+
+    def lines(self) -> list[str]:
+        """How it runs, for `explain`."""
+        module = self.module
+        found = [f"{_loops(module.shared)} shared by threads"] if module.shared else []
+        found += [f"{_loops(count)} on one thread, since {why}" for why, count in sorted(module.alone.items())]
+        return [*found, f"the last call took {self.form}"] if self.form else found
+
+
+def _entry(launches: _Launches) -> Callable[..., Any]:
+    """What a kernel is called by. Its Python code is generated, since a loop over descriptors of arguments and results
+    takes longer than many kernels do. That of a kernel which takes an array and a number and returns an array that it
+    is given:
+
+        def call(a0, a1, shape=None):
+            if a0.__class__ is not DeviceArray or a0.place is not place:
+                a0 = placed(a0)
+            if a1.__class__ is not int:
+                a1 = number(a1)
+            with lock:
+                (s2,), shapes = plan(a0, a1)
+                b2 = allocate(s2 * 4, returned) if s2 else empty()
+                d0_0, d0_1, = a0.shape
+                values = (a0.address(), d0_0, d0_1, a1, b2.address, s2,)
+                most = max(1, d0_0 * d0_1, s2)
+                ready = place.ready
+                if shapes is None or ready is None or shape or profiling.recording:
+                    return waited(values, most, shape, shapes, (a0, a1,), (b2,))
+                launches.last = form = forms.get(most) or form_of(most)
+                launch(kernel, (ready[0], *values, ready[1].address), form[0], meets, None)
+            return DeviceArray(place, shapes[0], t0, None, b2, b2.address, returned)
+    """
+    module, given, place = launches.module, launches.module.given, launches.place
+    space: dict[str, Any] = {
+        "DeviceArray": DeviceArray, "place": place, "placed": launches.placed, "number": _number, "lock": place.lock,
+        "plan": given.plan, "allocate": place.allocate, "empty": launches.empty, "profiling": profiling,
+        "waited": launches.waited, "launches": launches, "forms": launches.forms, "form_of": launches.form_of,
+        "launch": place.backend.launch, "kernel": launches.kernel, "meets": module.meets, "returned": launches.returned,
+        "made": launches.made,
+    }  # fmt: skip
+    count = len(module.parameters) - len(given.elements)
+    names = [f"a{n}" for n in range(count)]
+    lines: list[str] = []
+    inner: list[str] = []
+    values: list[str] = []
+    sizes: list[str] = []
+    for number, type_ in enumerate(module.parameters[:count]):
+        name = names[number]
+        if isinstance(type_, Array):
+            lines += [f"if {name}.__class__ is not DeviceArray or {name}.place is not place:"]
+            lines += [f"    {name} = placed({name})"]
+            dims = [f"d{number}_{axis}" for axis in range(type_.rank)]
+            inner.append(f"{_displayed(dims)} = {name}.shape")
+            values += [f"{name}.address()", *dims]
+            sizes.append(" * ".join(dims))
+        else:
+            lines += [f"if {name}.__class__ is not int:", f"    {name} = number({name})"]
+            values.append(name)
+    counts = [f"s{n}" for n in range(count, len(module.parameters))]
+    buffers = [f"b{n}" for n in range(count, len(module.parameters))]
+    allocations: list[str] = []
+    for number, element in enumerate(given.elements):
+        note = "returned" if count + number in (given.returned or ()) else "made"
+        size, buffer = counts[number], buffers[number]
+        bytes_ = f"{size} * {element.size}"
+        allocations.append(f"{buffer} = allocate({bytes_}, {note}) if {size} else empty()")
+        values += [f"{buffer}.address", size]
+        sizes.append(size)
+    lines += ["with lock:", f"    {_displayed(counts) if counts else '_'}, shapes = plan({', '.join(names)})"]
+    lines += [f"    {line}" for line in (*allocations, *inner)]
+    call = f"waited(values, most, shape, shapes, {_displayed(names)}, {_displayed(buffers)})"
+    most = f"max(1, {', '.join(sizes)})" if sizes else "1"
+    lines += [f"    values = {_displayed(values)}", f"    most = {most}"]
+    waits = module.makes_arrays or any(n < count for n in module.changed) or 8 * launches.slots > HOST_MEMORY
+    if given.returned is None or waits:
+        lines.append(f"    return {call}")
+    else:
+        lines += [
+            "    ready = place.ready",
+            "    if shapes is None or ready is None or shape or profiling.recording:",
+            f"        return {call}",
+            "    launches.last = form = forms.get(most) or form_of(most)",
+            "    launch(kernel, (ready[0], *values, ready[1].address), form[0], meets, None)",
+        ]
+        found = []
+        for number, at in enumerate(given.returned):
+            if at is None:
+                found.append("0")
+                continue
+            space[f"t{number}"] = launches.result[number][1]
+            where = f"b{at}, b{at}.address" if at >= count else f"a{at}.buffer(), a{at}.address()"
+            found.append(f"DeviceArray(place, shapes[{number}], t{number}, None, {where}, returned)")
+        lines.append(f"return {found[0] if len(found) == 1 else _displayed(found)}")
+    text = "\n    ".join([f"def call({', '.join([*names, 'shape=None'])}):", *lines])
+    exec(compile(text, f"{__file__}: call of {launches.name}", "exec"), space)
+    made: Callable[..., Any] = space.pop(
+        "call"
+    )  # which refers to `space`: without that nothing of it is kept in a circle
+    return made
+
+
+class _Launches:
+    """What the launches of a kernel need.
+
+    result   of each result the rank, None for a number, and the dtype
+    slots    how many numbers a launch writes for results, its status among them
+    last     the shape of the last launch, and that in words, for `explain`
+    """
 
     def __init__(self, source: KernelSource, place: Place) -> None:
         """Raises NotOnDevice."""
         self.module = device_module(source, place.backend.record)
         self.place = place
         self.name = source.name
-        self.form = ""  # of the last launch, for `explain`
+        self.last: tuple[Shape, str] | None = None
         with span("compile", f"{source.name} for {place.short}"):
-            self._kernel = place.backend.load(self.module)
+            self.kernel = place.backend.load(self.module)
         self._heap = _HEAP if self.module.makes_arrays else 0
         self._fails = bool(source.errors)
-        self._result = [_rank_and_dtype(item) for item in results(self.module.result)]
-        self._slots = slots(self.module.result)
-        self._is_array = [isinstance(type_, Array) for type_ in self.module.parameters]
-        self._elements = [np.dtype(each.name) for each in self.module.given.elements]
-        self._shapes: dict[int, tuple[Shape, str]] = {}
+        self.result = [_rank_and_dtype(item) for item in results(self.module.result)]
+        self.slots = slots(self.module.result)
+        self.forms: dict[int, tuple[Shape, str]] = {}
         # What the arrays of a launch are for, should memory run out.
-        self._notes = [f"{what} of '{source.name}'" for what in ("an argument", "a result")]
-        self._made = f"an array that '{source.name}' makes"
+        self._argument, self.returned = (f"{what} of '{source.name}'" for what in ("an argument", "a result"))
+        self.made = f"an array that '{source.name}' makes"
 
-    def __call__(self, arguments: Sequence[Any], shape: Shape | None = None) -> list[Any]:
-        """What the kernel returns: arrays on the GPU, and numbers. arguments: of the source's signature.
+    def waited(
+        self, values: Sequence[Any], elements: int, shape: Shape | None, shapes: Shapes | None,
+        arguments: Sequence[Any], made: Sequence[Buffer],
+    ) -> Any:  # fmt: skip
+        """Runs the kernel to its end, under the place's lock; what it returns. values: the parameters of a launch, but
+        the first and the last. elements: of the largest array. shapes: of what it returns, as far as the host knows.
+        arguments, made: the arrays and numbers."""
+        backend = self.place.backend
+        if shape is None:
+            self.last = self.forms.get(elements) or self.form_of(elements)
+            shape = self.last[0]
+        changed = [(arguments[n], arguments[n].on_host()) for n in self.module.changed if n < len(arguments)]
+        found = self._run(values, shape, changed)
+        holders = [each.buffer() for each in arguments if each.__class__ is DeviceArray]
+        returned = self.results_of(found, [*holders, *made])
+        for array, content in changed:
+            backend.read(array.address(), content)
+        return returned[0] if len(returned) == 1 else tuple(returned)
 
-        A heap that is too small is made larger, and the kernel runs again. Arrays of the host's that it writes to are
-        changed when it is done. Raises ResourceExhaustedError.
-        """
-        place, module = self.place, self.module
-        given: list[Any] = []
-        for argument, is_array in zip(arguments, self._is_array):
-            if argument.__class__ is not DeviceArray:
-                given.append(self._on_place(argument) if is_array else np.asarray(argument).item())
-            else:
-                given.append(argument.moved_to(place, self._notes[0]) if is_array else argument.on_host().item())
-        with place.lock, place.backend.entered:
-            if self._elements:
-                given += self._arrays(given)
-            values: list[int | float] = []
-            most = 1
-            for argument, is_array in zip(given, self._is_array):
-                if is_array:
-                    values.append(argument.address())
-                    values += argument.shape
-                    most = max(most, argument.size)
-                else:
-                    values.append(argument)
-            if shape is None:
-                shape, self.form = self._shapes.get(most) or self._shape(most)
-            changed = [number for number in module.changed if number < len(arguments)]
-            found = self._run(values, shape, [(given[n].address(), np.asarray(arguments[n])) for n in changed])
-            returned = self._results(found, [each for each, is_array in zip(given, self._is_array) if is_array])
-            for number in changed:
-                place.backend.read(given[number].address(), arguments[number])
-            return returned
-
-    def _arrays(self, given: Sequence[Any]) -> list[DeviceArray]:
-        """The arrays that the kernel is given beside its arguments."""
-        with np.errstate(all="ignore"):
-            counts = self.module.given.sizes(*given)
-        found = []
-        for element, count in zip(self._elements, counts):
-            size = max(int(count), 0)
-            buffer = self._memory(size * element.itemsize, self._made)
-            found.append(DeviceArray(self.place, (size,), element, None, buffer, buffer.address, self._made))
-        return found
-
-    def _shape(self, elements: int) -> tuple[Shape, str]:
+    def form_of(self, elements: int) -> tuple[Shape, str]:
         """How many threads go over so many elements, and that in words."""
-        limits, module = self.place.backend.limits(self._kernel), self.module
+        limits, module = self.place.backend.limits(self.kernel), self.module
         if limits.fixed is not None:
             shape = limits.fixed
         elif not module.shared:
@@ -134,74 +264,76 @@ class DeviceKernel:
                 shape = Shape(1, max(_WARP, min(whole, limits.block_size // _WARP * _WARP)))
             else:
                 shape = Shape(blocks, BLOCK)
-        if len(self._shapes) > _SHAPES:
-            self._shapes.clear()
-        found = self._shapes[elements] = shape, _form(shape, module)
+        if len(self.forms) > _SHAPES:
+            self.forms.clear()
+        found = self.forms[elements] = shape, _form(shape, module)
         return found
 
-    def lines(self) -> list[str]:
-        """How it runs, for `explain`."""
-        module = self.module
-        found = [f"{_loops(module.shared)} shared by threads"] if module.shared else []
-        found += [f"{_loops(count)} on one thread, since {why}" for why, count in sorted(module.alone.items())]
-        return [*found, f"the last call took {self.form}"] if self.form else found
+    def placed(self, argument: Any) -> DeviceArray:
+        """An array that isn't on this GPU. What the kernel writes to must not be taken for what the host has."""
+        if argument.__class__ is DeviceArray:
+            return argument.moved_to(self.place, self._argument)
+        return DeviceArray(self.place, argument.shape, argument.dtype, argument, note=self._argument)
 
-    def _on_place(self, argument: Any) -> DeviceArray:
-        # What the kernel writes to must not be taken for what the host has.
-        return DeviceArray(self.place, argument.shape, argument.dtype, argument, note=self._notes[0])
+    def empty(self) -> Buffer:
+        """The memory of arrays without elements."""
+        return self.place.scratch("empty arrays", 1)
 
-    def _memory(self, size: int, note: str) -> Buffer:
-        """Memory; arrays without elements share some."""
-        return self.place.allocate(size, note) if size else self.place.scratch("empty arrays", 1)
-
-    def _run(self, values: list[int | float], shape: Shape, changed: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
+    def _run(
+        self, values: Sequence[int | float], shape: Shape, changed: Sequence[tuple[DeviceArray, np.ndarray]]
+    ) -> np.ndarray:
         """Launches the kernel until its heap is large enough; the numbers that it returns, after the first one.
 
-        changed: where arrays are that it writes to, and what is in them at first.
+        changed: the arrays that it writes to, and what is in them at first.
         """
         place, backend = self.place, self.place.backend
         while True:
-            environment, found = self._environment(shape)
+            ready = self._environment(shape)
+            environment, found = ready
             with span("device", f"{self.name} on {place.short}", threads=shape.threads):
-                place.clean = False
-                given = [environment, *values, found.address]
-                backend.launch(self._kernel, given, shape, environment + layout.STOP, self.module.meets)
+                place.ready = None
+                given = (environment, *values, found.address)
+                backend.launch(self.kernel, given, shape, self.module.meets, environment + layout.STOP)
             numbers = found.content
             if not numbers[0]:
                 # A kernel that has not failed leaves the head as it was.
-                place.clean = not (self._heap or backend.record or (self._fails and numbers[1]))
-                return numbers[1 : self._slots].copy()
+                if not (self._heap or backend.record or (self._fails and numbers[1])):
+                    place.ready = ready
+                return numbers[1 : self.slots].copy()
             lacking = np.empty(1, np.int64)
             backend.read(environment + layout.LACKING, lacking)
             wanted = int(lacking[0])
             if wanted > 1 << 46 or not wanted:
-                raise place.out_of_memory(wanted, self._made) from OutOfMemory(wanted)
+                raise place.out_of_memory(wanted, self.made) from OutOfMemory(wanted)
             self._heap = 2 * (self._heap + wanted)
-            for address, content in changed:
-                backend.write(address, content)
+            for array, content in changed:
+                backend.write(array.address(), content)
 
     def _environment(self, shape: Shape) -> tuple[int, HostMemory]:
         """The address of the launch's environment, whose head is written, and memory of the host's for results."""
         place, backend = self.place, self.place.backend
+        if place.ready is not None and not self._heap and place.ready[1].content.size >= self.slots:
+            return place.ready
         emulated = backend.record is not None
         of_shape = (shape.blocks, shape.threads) if emulated else ()
         environment = place.scratch("threads", layout.environment_size(*of_shape)).address
         size = layout.head_size(emulated, bool(self._heap), *of_shape)
-        shared = place.host_memory(8 * self._slots, size)
-        if not place.clean or self._heap:
-            heap = place.scratch("heap", self._heap).address if self._heap else 0
-            head = shared[1].content
-            head[: size // 8] = 0
-            head[layout.TOP // 8], head[layout.END // 8] = heap, heap + self._heap
-            head[layout.KEY // 8] = layout.NO_FAILURE
-            backend.write_from(environment, shared[1], size)
-        return environment, shared[0]
+        heap = place.scratch("heap", self._heap).address if self._heap else 0
+        memory = place.host_memory("head", size)
+        backend.synchronize()  # the copy of the last head may not have been made yet
+        head = memory.content
+        head[: size // 8] = 0
+        head[layout.TOP // 8], head[layout.END // 8] = heap, heap + self._heap
+        head[layout.KEY // 8] = layout.NO_FAILURE
+        backend.write_from(environment, memory, size)
+        return environment, place.host_memory("results", 8 * self.slots)
 
-    def _results(self, written: np.ndarray, given: Sequence[DeviceArray]) -> list[Any]:
+    def results_of(self, written: np.ndarray, holders: Sequence[Buffer]) -> list[Any]:
+        """What the kernel returns, from the numbers that it has written. holders: where arrays may lie."""
         found: list[Any] = []
         at = 0
         numbers = written.tolist()
-        for rank, dtype in self._result:
+        for rank, dtype in self.result:
             if rank is None:
                 found.append(written[at : at + 1].view(dtype)[0])
                 at += 1
@@ -210,13 +342,13 @@ class DeviceKernel:
             dims = tuple(numbers[at + 1 : at + 1 + rank])
             at += 1 + rank
             size = math.prod(dims) * dtype.itemsize
-            holder = next((each.buffer() for each in given if each.buffer().covers(address)), None) if size else None
+            holder = next((each for each in holders if each.covers(address)), None) if size else None
             if holder is None:
-                holder = self._memory(size, self._notes[1])
+                holder = self.place.allocate(size, self.returned) if size else self.empty()
                 if size:
                     self.place.backend.copy(holder.address, address, size)
                 address = holder.address
-            elif holder.note == self._made:
-                holder.note = self._notes[1]
-            found.append(DeviceArray(self.place, dims, dtype, None, holder, address, self._notes[1]))
+            elif holder.note == self.made:
+                holder.note = self.returned
+            found.append(DeviceArray(self.place, dims, dtype, None, holder, address, self.returned))
         return found
