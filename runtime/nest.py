@@ -218,6 +218,8 @@ def _builder(structure: Any) -> Callable[[Sequence[Any]], Any]:
         places = {key: place for place, key in enumerate(sorted_keys(structure))}
         order = [(key, places[key]) for key in structure]
         return lambda parts: {key: parts[place] for key, place in order}
+    if hasattr(kind, "__tf_flatten__") and not isinstance(structure, (list, tuple, Mapping)):
+        return functools.partial(kind.__tf_unflatten__, structure.__tf_flatten__()[0])
     return functools.partial(rebuild, structure)
 
 

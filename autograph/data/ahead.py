@@ -193,10 +193,10 @@ class _AheadIfSlow:
             return next(self._ahead)
         start = time.perf_counter()
         element = next(self._source)
-        if time.perf_counter() - start > _SLOW:
-            self._slow += 1
-            if self._slow > _SLOW_ONES:
-                self._ahead = Ahead(self._source, self._size).start()
+        # A quick one makes up for a slow one, during which another process may have had the processor.
+        self._slow = self._slow + 1 if time.perf_counter() - start > _SLOW else max(self._slow - 1, 0)
+        if self._slow > _SLOW_ONES:
+            self._ahead = Ahead(self._source, self._size).start()
         return element
 
 

@@ -6,7 +6,6 @@ in the program's order. An iterator made inside a traced function is new in ever
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import threading
 import weakref
@@ -69,10 +68,11 @@ class _Source:
 
     def pull(self, wanted: Any, types: list[TensorType]) -> list[Any]:
         """For programs: whether there was another element, and its leaves. None is taken unless it is wanted."""
-        if wanted:
-            with contextlib.suppress(StopIteration):
-                return [True, *(_array(leaf) for leaf in nest.flatten(self.next()))]
-        return [False, *map(blank, types)]
+        try:
+            leaves = nest.flatten(self.next()) if wanted else None
+        except StopIteration:
+            leaves = None
+        return [False, *map(blank, types)] if leaves is None else [True, *map(_array, leaves)]
 
 
 class IteratorSpec:
@@ -83,6 +83,7 @@ class IteratorSpec:
 
     def __init__(self, element_spec: Any) -> None:
         self.element_spec = element_spec
+        self._hash: int | None = None  # asked for by each call of a function with an iterator
 
     @classmethod
     def from_value(cls, value: DatasetIterator) -> IteratorSpec:
@@ -100,7 +101,12 @@ class IteratorSpec:
         return isinstance(other, IteratorSpec) and self.element_spec == other.element_spec
 
     def __hash__(self) -> int:
-        return hash(tuple(nest.flatten(self.element_spec)))
+        if self._hash is None:
+            self._hash = hash(tuple(nest.flatten(self.element_spec)))
+        return self._hash
+
+    def __reduce__(self) -> tuple:
+        return IteratorSpec, (self.element_spec,)  # without the hash, which is another one in another process
 
     def __repr__(self) -> str:
         return f"IteratorSpec({self.element_spec!r})"
@@ -118,7 +124,9 @@ class DatasetIterator(StagedIterator, Stream):
 
     def __init__(self, plan: Plan) -> None:
         self.element_spec = plan.spec
+        self._spec = IteratorSpec(plan.spec)
         self._types = types_of(plan.spec)
+        self._holds_none = holds_none(plan.spec)
         self._handle: Any = None  # of one that lives in a program
         self._source: _Source | None = None
         self._plan = plan
@@ -137,7 +145,7 @@ class DatasetIterator(StagedIterator, Stream):
             self._handle = apply(HOST_CALL, tuple(hole.handle for hole in open_), attrs)[0]
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
-        spec = IteratorSpec(self.element_spec)
+        spec = self._spec
         if self._source is None:
             return spec, (self._handle,)
         array = np.empty((), object)
@@ -154,8 +162,9 @@ class DatasetIterator(StagedIterator, Stream):
         if owner is not None:
             return owner
         made = cls.__new__(cls)
-        made.element_spec = metadata.element_spec
+        made.element_spec, made._spec = metadata.element_spec, metadata
         made._types = types_of(metadata.element_spec)
+        made._holds_none = holds_none(metadata.element_spec)
         made._handle, made._source = handle, None
         return made
 
@@ -235,7 +244,7 @@ class DatasetIterator(StagedIterator, Stream):
         return Optional(there, element, self.element_spec)
 
     def _shown(self, element: Any) -> Any:
-        return shown(element) if holds_none(self.element_spec) else element
+        return shown(element) if self._holds_none else element
 
     def fetch(self, wanted: Any) -> tuple[Any, Any]:
         there, element = self._fetch(wanted)

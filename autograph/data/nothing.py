@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime import composites
+from runtime import composites, nest
 
 
 class NoneTensorSpec:
@@ -42,7 +42,11 @@ def holds_none(spec: Any) -> bool:
 
 def shown(element: Any) -> Any:
     """An element as users see it."""
-    return composites.map_structure(lambda leaf: None if isinstance(leaf, NoneTensorSpec) else leaf, element)
+    if isinstance(element, NoneTensorSpec):
+        return None
+    if not composites.is_nested(element):
+        return element
+    return nest.rebuild(element, list(map(shown, nest.children(element))))
 
 
 def showing(function: Callable[..., Any], as_element: Callable[[Any], Any]) -> Callable[..., Any]:

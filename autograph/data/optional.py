@@ -11,6 +11,7 @@ from runtime import dtypes, nest
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.spec import TensorSpec
+from runtime.tensor import EagerTensor
 
 
 class OptionalSpec:
@@ -83,8 +84,10 @@ class Optional:
 
     def get_value(self, name: str | None = None) -> Any:
         """The element. Raises InvalidArgumentError if there is none."""
-        assert_op(self._there, "The given optional does not have a value.", "InvalidArgumentError")
-        return shown(nest.pack_sequence_as(self._spec, self._leaves()))
+        if not (isinstance(self._there, EagerTensor) and self._there._array):
+            assert_op(self._there, "The given optional does not have a value.", "InvalidArgumentError")
+        given = self._value
+        return shown(nest.pack_sequence_as(self._spec, self._leaves()) if given is None else given)
 
     def _leaves(self) -> list[Any]:
         """The tensors of the element, or what stands for them where there is none."""

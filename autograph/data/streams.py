@@ -267,10 +267,6 @@ class Interleaved(Uncounted):
     def is_copied(self) -> bool:
         return False
 
-    @property
-    def waits(self) -> bool:
-        return True  # what the datasets do that the function makes isn't known before
-
     def elements(self) -> Iterator[Any]:
         return self._interleaved(map(self.opened, self.source.elements()))
 

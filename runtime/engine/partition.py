@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ SEGMENT_LIMIT = 100
 # In a partitioned graph, nodes (without regions) with more operands are interpreted. A kernel unboxes each operand, and
 # compiling that code for 500 operands takes a second.
 _MOST_OPERANDS = 64
+_FEW = 2  # nodes, such as a product alone: compiling them again costs little
 # More array operations than this are warned about: LLVM takes some 5 to 15 ms for each.
 _LONG = 600
 
@@ -81,6 +83,15 @@ def compilation(
         if is_new:
             yield None if any(each.has_loop for each in waiting) else call
     return call
+
+
+def _form(graph: Graph) -> tuple:
+    """What graphs that may share a kernel have in common: it doesn't depend on sizes."""
+    types = [v.type for node in graph.walk() for v in node.outputs]
+    return (
+        tuple(node.op.name for node in graph.walk()),
+        tuple((getattr(type_, "dtype", None), getattr(type_, "rank", None)) for type_ in types),
+    )
 
 
 def _adapted(work: Compilation, adapt: Callable[[Call], Call]) -> Compilation:
@@ -144,7 +155,25 @@ def _steps(graph: Graph, tier_up: Callable[[], Accelerator] | None) -> tuple[Gra
     same = rewrite("repetitions", graph, long)
     graph, given = same or (graph, [])
     users = _users(graph)
-    return graph, given, [_Step(graph, native, nodes, users, tier_up) for native, nodes in segments(graph)]
+    steps = [_Step(graph, native, nodes, users, tier_up) for native, nodes in segments(graph)]
+    return graph, given, [_Step(graph, native, nodes, users, tier_up) for native, nodes in _joined_segments(steps)]
+
+
+def _joined_segments(steps: Sequence[_Step]) -> list[tuple[bool, list[Node]]]:
+    """The nodes of the steps, where neighbours are one segment if nothing else shares their kernels, or if they are so
+    short that sharing gains nothing: each kernel costs a call, and loop nests of several kernels can't be fused."""
+    forms = [_form(step.part) for step in steps]
+    count = Counter(forms)
+    joined: list[tuple[bool, list[Node]]] = []
+    is_open = False  # whether more may join the last segment
+    for step, form in zip(steps, forms):
+        may_join = step.native and (count[form] == 1 or len(step.nodes) <= _FEW)
+        if may_join and is_open and _weight(joined[-1][1]) + _weight(step.nodes) <= SEGMENT_LIMIT:
+            joined[-1][1].extend(step.nodes)
+        else:
+            joined.append((step.native, list(step.nodes)))
+        is_open = may_join
+    return joined
 
 
 def _with_complex(graph: Graph, call: Call) -> Call:
@@ -228,6 +257,7 @@ class _Step:
         tier_up: Callable[[], Accelerator] | None,
     ) -> None:
         self.native = native
+        self.nodes = nodes
         own = set(nodes)
         made = dict.fromkeys(v for node in nodes for v in node.outputs)
         used = dict.fromkeys(v for n in nodes for v in n.inputs if v not in made)
@@ -250,6 +280,9 @@ class _Step:
         self.spent = 0.0  # seconds on the interpreter
         self._tier_up = tier_up
         self.call: Call = self._interpret
+        if all(map(is_constant, nodes)):
+            values = interpret(self.part, [])
+            self.call = lambda inputs: values
 
     def _interpret(self, inputs: Sequence[Any]) -> list[Any]:
         start = time.perf_counter()
