@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_constants, parse_functions
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, results, signature
-from runtime.llvm import arithmetic, calls, memory, statements, target, wrapper
+from runtime.llvm import arithmetic, calls, memory, statements, target, threads, wrapper
 from runtime.llvm.infer import Inference
 from runtime.llvm.optimize import jump_threading
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
@@ -160,7 +160,7 @@ class Program:
         callee = self.function(kernel, parameters)
         releases = _takes_long(callee) or bool(self._own - {kernel})
         entry = interface.text(symbol, callee, parameters, releases)
-        texts = {"@interrupted": interface.INTERRUPTED}
+        texts = {"@interrupted": interface.INTERRUPTED, threads.IN_PARTS: threads.SUPPORT}
         support = [interface.MEMORY, interface.SUPPORT, *(texts[name] for name in self._support)]
         return "\n".join([*self._declarations, *support, *self._texts, entry, _WEIGHTS, HINTS])
 
@@ -283,16 +283,22 @@ class Program:
                 raise Unsupported("a tuple in a tuple")
         return made if isinstance(callee.result, Tuple) else made[0] if made else None
 
-    def thread_entry(self, callee: Callee, record: str, types: Sequence[str]) -> str:
-        """What a thread runs: takes its record apart and calls the function."""
+    def thread_entry(self, callee: Callee, types: Sequence[str]) -> str:
+        """What a thread runs for a part of a loop: takes its record (`threads.SUPPORT`) apart and calls the function,
+        whose arguments after the first two are of these types."""
         name = f"@{callee.symbol}.thread"
-        lines = [f"define internal ptr {name}(ptr %record) nounwind {{"]
-        fields = ["i64", "i64", *types]
-        for position, type_ in enumerate(fields):
-            lines.append(f"  %a{position} = getelementptr {record}, ptr %record, i64 0, i32 {position}")
+        record = f"{{ {', '.join(types)} }}"
+        # Translated as it is: the function, if written out here, would be optimised once more.
+        lines = [f"define internal ptr {name}(ptr %part) noinline optnone nounwind {{"]
+        for position, type_ in enumerate(["i64", "i64", "ptr"]):
+            lines.append(f"  %a{position} = getelementptr %part, ptr %part, i64 0, i32 {position}")
             lines.append(f"  %v{position} = load {type_}, ptr %a{position}")
-        given = ", ".join(f"{type_} %v{position}" for position, type_ in enumerate(fields))
-        lines += [f"  call void @{callee.symbol}({given})", "  ret ptr null", "}"]
+        given = ["i64 %v0", "i64 %v1"]
+        for position, type_ in enumerate(types, 3):
+            lines.append(f"  %a{position} = getelementptr {record}, ptr %v2, i64 0, i32 {position - 3}")
+            lines.append(f"  %v{position} = load {type_}, ptr %a{position}")
+            given.append(f"{type_} %v{position}")
+        lines += [f"  call void @{callee.symbol}({', '.join(given)})", "  ret ptr null", "}"]
         text = "\n".join(lines)
         if text not in self._texts:
             self._texts.append(text)

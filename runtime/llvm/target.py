@@ -76,6 +76,11 @@ def _initialize() -> None:
         llvm.set_option("autograph", "-vectorizer-min-trip-count=4")
         # Checks of overlap made once for all trips of the loop around always fail if that loop runs backwards.
         llvm.set_option("autograph", "-hoist-runtime-checks=false")
+        # Neither makes a workload of `benchmarks` faster, and both took a fifth of the time for nests of loops: copies
+        # of bodies whose trips aren't known, as many as AMD's processors keep decoded, and a search for the best
+        # pointers to step through arrays.
+        llvm.set_option("autograph", "-unroll-runtime=false")
+        llvm.set_option("autograph", "-disable-lsr")
 
 
 @functools.cache
