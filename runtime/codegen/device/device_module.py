@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.codegen.cache import kernel_cache
-from runtime.codegen.device import launch_code, several_trips
+from runtime.codegen.device import approximations, launch_code, several_trips
 from runtime.codegen.device.c_functions import definitions
 from runtime.codegen.device.given_arrays import Given
 from runtime.codegen.device.independence import written
@@ -142,6 +142,7 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     result = program.function("kernel", parameters).result
     modules = [*program.modules.values()]
     modules += definitions(modules, formulas())
+    modules.append(approximations.definitions(modules, record is None))
     modules.append(vector_intrinsics.definitions(modules, portable=True))
     stored = written(functions[-1].body)
     changed = tuple(number for number, name in enumerate(functions[-1].parameters) if name in stored)

@@ -11,6 +11,7 @@ from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.backends import llvm_backend
+from runtime.codegen.math import gpu_functions
 from runtime.codegen.math.function_table import FORMULAS
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_functions
@@ -435,18 +436,19 @@ def _tiled_matmul(each: int) -> str:
 
 
 class _Scalar:
-    """A formula without its versions for vectors."""
+    """A formula without its versions for vectors: the one for GPUs where there is one of float32, or else the
+    processor's."""
 
-    def __init__(self, formula: Any) -> None:
-        self._formula = formula
+    def __init__(self, formula: Any, narrow: Any) -> None:
+        self._formulas = {32: narrow, 64: formula}
         self.symbol = formula.symbol
 
     @functools.cached_property
     def joined(self) -> Any:
-        return _ScalarJoined(self._formula.joined)
+        return _ScalarJoined(self._formulas[64].joined, self._formulas[32].joined)
 
     def module(self, size: int, lanes: int = 1) -> str:
-        text: str = self._formula.scalar_module(size)
+        text: str = self._formulas[size].scalar_module(size)
         return text
 
     def attributes(self, size: int, lanes: int = 1) -> str:
@@ -454,12 +456,12 @@ class _Scalar:
 
 
 class _ScalarJoined(_Scalar):
-    def __init__(self, formula: Any) -> None:
-        super().__init__(formula)
+    def __init__(self, formula: Any, narrow: Any) -> None:
+        super().__init__(formula, narrow)
         self.names = formula.names
 
 
 @functools.cache
 def formulas() -> dict[str, Any]:
     """Functions of floats, by name."""
-    return {name: _Scalar(formula) for name, formula in FORMULAS.items()}
+    return {name: _Scalar(formula, gpu_functions.FORMULAS.get(name, formula)) for name, formula in FORMULAS.items()}

@@ -251,6 +251,23 @@ class FormulaBuilder:
         half = biased >> 1
         return x * (half << self.mantissa).float() * ((biased - half) << self.mantissa).float()
 
+    def converted(self, integer: SimdValue) -> SimdValue:
+        """An integer as a float, rounded."""
+        return SimdValue(self, self.builder.sitofp(integer.value, self.float_type))
+
+    def at_least(self, integer: SimdValue, number: int) -> SimdValue:
+        """Whether an integer without a sign isn't less than a number."""
+        return SimdValue(self, self.builder.icmp_unsigned(">=", integer.value, self.like(integer, number).value))
+
+    def approximate(self, name: str, x: SimdValue) -> SimdValue:
+        """An instruction of GPUs whose result is nearly right (`codegen/device/approximations.py`), of float32: `rcp`
+        is 1 / x, `ex2` 2**x."""
+        module, symbol = self.builder.module, f"gpu_{name}"
+        declared = module.globals.get(symbol)
+        if declared is None:
+            declared = ir.Function(module, ir.FunctionType(self.float_type, [self.float_type]), symbol)
+        return SimdValue(self, self.builder.call(declared, [x.value], attrs=PURE))
+
     def deferred(self, name: str, *operands: SimdValue) -> SimdValue:
         """A call of an intrinsic of `vector_intrinsics.py`, whose result has the type of its first operand."""
         builder, kinds = self.builder, [self.is_float(operand) for operand in operands]

@@ -40,7 +40,6 @@ class Function:
         self.slow_path = slow_path
         self.joined: Joined | None = None
         self.module = functools.cache(self._module)
-        FORMULAS[name] = self
 
     def symbol(self, size: int, width: int = 1) -> str:
         """The function's symbol for floats of `size` bits, or vectors of `width` of them."""
@@ -150,14 +149,16 @@ FORMULAS: dict[str, Function] = {}
 
 
 def inline(name: str, formula: Formula, arity: int = 1) -> Function:
-    """A function that is inlined into kernels."""
-    return Function(name, formula, arity)
+    """Declares a function that is inlined into kernels."""
+    function = FORMULAS[name] = Function(name, formula, arity)
+    return function
 
 
 def outlined(name: str, formula: Formula, slow_path: SlowPathMask) -> Function:
-    """A function of one operand with vector variants. slow_path: the mask of operands that the C library's function
-    `name` computes."""
-    return Function(name, formula, 1, slow_path)
+    """Declares a function of one operand with vector variants. slow_path: the mask of operands that the C library's
+    function `name` computes."""
+    function = FORMULAS[name] = Function(name, formula, 1, slow_path)
+    return function
 
 
 def joined(name: str, functions: Sequence[Function], formula: Any, slow_path: SlowPathMask) -> Joined:
