@@ -159,8 +159,9 @@ DEVICE_ONE_BLOCK = 1 << 13
 # barrier, which takes longer with more blocks. Measured on an H200: over 64,000 numbers a trip took 3.6 us in 66 blocks
 # of 256, 4.4 in 250; over 1,000,000 10.5 in 132, 8.1 in 264.
 DEVICE_ELEMENTS = 4
-# Trips of its own that a thread takes at a time in a loop without branches, and the work of all of them: parts of
-# expressions, of which a call counts as so many. Trades the latency of memory against registers.
+# Trips of its own that a thread takes at a time in a loop without branches, or vectors of trips, and the work of all of
+# them: parts of expressions, of which a division or a call counts as so many. Trades the latency of memory against
+# registers.
 DEVICE_TRIPS = 4
 DEVICE_TRIP_WORK = 200
 DEVICE_CALL = 16

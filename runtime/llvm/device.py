@@ -7,6 +7,7 @@ What threads share is laid out in `device_layout.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type, results
@@ -23,7 +24,7 @@ from runtime.llvm.device_layout import (
     STOPPED,
 )  # fmt: skip
 from runtime.llvm.device_support import MEMORY, PTX, host
-from runtime.llvm.writer import Value, Writer, part_types
+from runtime.llvm.writer import ArrayValue, Value, Writer, part_types
 
 # --- what statements call --------------------------------------------------------------------------------------------
 
@@ -155,6 +156,34 @@ def _read_at(offset: int) -> CallRule:
     return CallRule(_last_type, write)
 
 
+def _alignment(array: Array) -> int:
+    """Of what bytes the place has to be a multiple at which an instruction loads or stores 4 elements, or 16 bytes."""
+    return min(4 * array.element.size, 16)
+
+
+def _address(w: Writer, operands: Sequence[Any]) -> str:
+    array, index = operands
+    return w.op(f"getelementptr {array.type.element.memory}, ptr {array.data}, i64 {_index(w, index)}")
+
+
+def _is_aligned(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    number = w.op(f"ptrtoint ptr {_address(w, operands)} to i64")
+    rest = w.op(f"and i64 {number}, {_alignment(operands[0].type) - 1}")
+    return Value(BOOL, w.op(f"icmp eq i64 {rest}, 0"))
+
+
+def _part(w: Writer, operands: Sequence[Any], type_: Any) -> ArrayValue:
+    """An array from a place on."""
+    array, index = operands
+    size = w.op(f"sub i64 {w.size(array)}, {_index(w, index)}")
+    return ArrayValue(array.type, array.owner, _address(w, operands), (size,))
+
+
+def _aligned_part(w: Writer, operands: Sequence[Any], type_: Any) -> ArrayValue:
+    """The same, of which only every fourth element is loaded and stored."""
+    return replace(_part(w, operands, type_), alignment=_alignment(operands[0].type))
+
+
 def _report(w: Writer, operands: Sequence[Any]) -> None:
     w.line(f"atomicrmw min ptr {_place(w, KEY)}, i64 {_index(w, operands[0])} monotonic")
 
@@ -212,6 +241,9 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "put_in_tile"): _put_in_block("gpu_place_in_tile"),
     ("gpu", "got_in_tile"): _got_in_block("gpu_place_in_tile"),
     ("gpu", "fma"): CallRule(_last_type, _fma),
+    ("gpu", "is_aligned"): CallRule(lambda types: BOOL, _is_aligned),
+    ("gpu", "part"): CallRule(lambda types: types[0], _part),
+    ("gpu", "aligned_part"): CallRule(lambda types: types[0], _aligned_part),
     ("gpu", "zero_of"): CallRule(lambda types: types[0].element, lambda w, operands, type_: Value(type_, _zero(type_))),
     ("gpu", "turn"): _number("gpu_turn"),
     ("gpu", "end_turn"): _effect(lambda w, operands: w.line("call void @gpu_end_turn()")),
@@ -225,6 +257,10 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "told"): CallRule(lambda types: INT64, _told),
 }
 
+
+# Registers of a thread. Trades what a thread keeps in memory instead, seldom in inner loops, against threads that wait
+# for memory at the same time: of 64 registers, a multiprocessor has 1,024 threads. Estimated.
+_REGISTERS = 64
 
 # --- the function around a kernel ------------------------------------------------------------------------------------
 
@@ -271,6 +307,7 @@ both:
         self.SUPPORT = PTX if record is None else host(record)
         self.MEMORY = MEMORY
         self._convention = "ptx_kernel void" if record is None else "void"
+        self._attributes = f' "nvvm.maxnreg"="{_REGISTERS}"' if record is None else ""
 
     def text(self, symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
         """The function `symbol`, which calls the kernel."""
@@ -317,7 +354,7 @@ both:
                 lines.append(f"  %slot{slot} = getelementptr i64, ptr %out, i64 {slot}")
                 lines.append(f"  store {kind} {text}, ptr %slot{slot}")
         lines += ["  br label %done", "done:", "  ret void"]
-        head = f"define {self._convention} @{symbol}({', '.join([*declared, 'ptr %out'])}) {{"
+        head = f"define {self._convention} @{symbol}({', '.join([*declared, 'ptr %out'])}){self._attributes} {{"
         return "\n".join([head, *lines, "}"])
 
 

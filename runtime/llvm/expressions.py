@@ -82,19 +82,20 @@ def _load(w: Writer, item: ir.Load) -> Value:
         return lanes
     place = element(w, item.array, item.index)
     kind = w.types.scalar(item)
-    loaded = w.op(f"load {kind.memory}, ptr {place}")
+    loaded = w.op(f"load {kind.memory}, {place}")
     return Value(kind, w.op(f"icmp ne i8 {loaded}, 0")) if kind == BOOL else Value(kind, loaded)
 
 
 def element(w: Writer, base: ir.Expr, position: ir.Expr) -> str:
-    """The address of an array's element."""
+    """An array's element, as instructions name it that load or store it."""
     whole = array(w, base)
     index = value(w, position)
     if index.type.is_float or index.type == BOOL:
         raise Unsupported("an index that isn't an integer")
     if index.text.startswith("-") and isinstance(w.types.constant(position), int):
         raise Unsupported("an index from the end")
-    return w.element(whole, index)
+    known = "" if whole.alignment is None else f", align {whole.alignment}"
+    return f"ptr {w.element(whole, index)}{known}"
 
 
 def _binary(w: Writer, item: ir.Binary) -> Value:

@@ -80,7 +80,7 @@ def _store(w: Writer, item: ir.Store) -> None:
     found = value(w, item.value, kind)
     place = element(w, item.array, item.index)
     text = w.op(f"zext i1 {found.text} to i8") if kind == BOOL else found.text
-    w.line(f"store {kind.memory} {text}, ptr {place}")
+    w.line(f"store {kind.memory} {text}, {place}")
 
 
 # --- branches and loops ----------------------------------------------------------------------------------------------

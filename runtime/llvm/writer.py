@@ -30,13 +30,15 @@ class Value:
 
 @dataclass(frozen=True)
 class ArrayValue:
-    """An array: the operands of its owner, its elements and its dimensions. owned: a reference goes with it."""
+    """An array: the operands of its owner, its elements and its dimensions. owned: a reference goes with it. alignment:
+    of the elements that are loaded from it and stored to it, in bytes, where more is known than their type says."""
 
     type: Array
     owner: str
     data: str
     dims: tuple[str, ...]
     owned: bool = False
+    alignment: int | None = None
 
 
 def literal(value: bool | int | float, type_: Scalar) -> Value:

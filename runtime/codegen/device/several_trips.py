@@ -1,74 +1,228 @@
 """Loops that threads share take several of a thread's trips at a time, so that it waits for what they load at once.
 
-    trip = thread                                trip = thread
-    while trip < stop:                           while trip < stop - 3 * threads:
-        v = x[trip]                                  v = x[trip]
-        a[trip] = v * 2.0              →             v_1 = x[trip + threads]
-        trip = trip + threads                        …
-                                                     a[trip] = v * 2.0
-                                                     a[trip + threads] = v_1 * 2.0
-                                                     …
-                                                     trip = trip + 4 * threads
+    trip = thread                                if gpu.is_aligned(x, 0) and gpu.is_aligned(a, 0):
+    while trip < stop:                               trip = thread * 4
+        v = x[trip]                                  while trip < stop - 3:
+        a[trip] = v * 2.0              →                 v = x[trip]
+        trip = trip + threads                            v_1 = x[trip + 1]
+                                                         …
+                                                         a[trip] = v * 2.0
+                                                         a[trip + 1] = v_1 * 2.0
+                                                         …
+                                                         trip = trip + threads * 4
+                                                     trip = stop - stop % 4 + thread
                                                  while trip < stop:
                                                      …
 
-The trips are independent, so that the statements of several may be mixed; to a total they add in their order.
+A thread loads and stores four elements that follow each other by one instruction each; in long loops with little work,
+those of up to four places. If elements don't follow each other, or don't lie as these instructions need it, its trips
+stay as many apart as there are threads. The trips are independent, so that the statements of several may be mixed; to a
+total they add in the order in which the thread takes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.device.counted_loops import fresh
 from runtime.kernel_ir import ir
+from runtime.llvm.device import BUILTINS
+
+_VECTOR = 4  # elements that one instruction loads or stores
 
 
-def run(function: ir.Function, shared: Mapping[ir.Statement, Collection[str]]) -> None:
-    """Changes a function in SPMD form. shared: the loops that threads share, each with
-    the variables that it adds to."""
+@dataclass(frozen=True)
+class Strided:
+    """A loop in which a thread takes each trip of its own: the trips first + thread, first + thread + threads, …
+
+    totals      the variables that it adds to
+    """
+
+    first: ir.Expr
+    thread: ir.Expr
+    totals: frozenset[str]
+
+
+def run(function: ir.Function, shared: Mapping[ir.Statement, Strided]) -> None:
+    """Changes a function in SPMD form. shared: the loops that threads share."""
     names = ir.mentioned(function.body).union(function.parameters)
     for block in list(ir.walk_blocks(function.body)):
         for item in [each for each in block if each in shared]:
             assert isinstance(item, ir.While)
-            count = _count(item.body)
-            if count > 1:
-                block.insert(block.index(item), _several(item, shared[item], count, names))
+            if all(isinstance(each, (ir.Assign, ir.Store)) for each in item.body):
+                block[block.index(item) : block.index(item)] = _Trips(item, shared[item], names).statements()
 
 
-def _count(body: ir.Block) -> int:
-    """How many trips are worth taking at a time."""
-    if not all(isinstance(item, (ir.Assign, ir.Store)) for item in body):
-        return 1
-    parts = [each for item in body for each in ir.expressions(item)]
-    work = len(parts) + cost_model.DEVICE_CALL * sum(isinstance(each, ir.Call) for each in parts)
-    return max(1, min(cost_model.DEVICE_TRIPS, cost_model.DEVICE_TRIP_WORK // work))
+class _Trips:
+    """One loop."""
+
+    def __init__(self, loop: ir.While, strided: Strided, names: set[str]) -> None:
+        *body, step = loop.body
+        assert isinstance(loop.test, ir.Compare)
+        assert isinstance(step, ir.Assign)
+        assert isinstance(step.value, ir.Binary)
+        trip, self.threads = step.value.left, step.value.right
+        assert isinstance(trip, ir.Var)
+        self.loop, self.strided, self.names = loop.loop, strided, names
+        self.trip, self.stop = trip, loop.test.right
+        parts = [each for item in body for each in ir.expressions(item)]
+        self.work = len(parts) + cost_model.DEVICE_CALL * sum(map(_is_long, parts))
+        self.body: ir.Block = []
+        for item in body:
+            if isinstance(item, ir.Store) and not isinstance(item.value, (ir.Var, ir.Const)):
+                # Computed before, so that the stores of several trips stand side by side.
+                value = ir.Var(fresh("stored", names))
+                self.body += [ir.assign(value.name, item.value), ir.Store(item.array, item.index, value)]
+            else:
+                self.body.append(item)
+        self.own = sorted(ir.assigned(self.body) - strided.totals)
+
+    def statements(self) -> ir.Block:
+        """What goes before the loop, which does the rest."""
+        count = cost_model.DEVICE_TRIP_WORK // self.work
+        apart = self._apart(min(cost_model.DEVICE_TRIPS, count))
+        places = self._places()
+        if not places:
+            return apart
+        parts = [each.arguments for each in dict.fromkeys(places.values())]
+        aligned = [ir.call("gpu.is_aligned", array, _sum(offset, self.strided.first)) for array, offset in parts]
+        self._replace(places)
+        vectors = max(1, min(cost_model.DEVICE_TRIPS, count // _VECTOR))
+        return [ir.If(ir.both(*aligned), self._vectors(vectors), apart)]
+
+    def _apart(self, count: int) -> ir.Block:
+        """So many trips at a time, which are as many apart as there are threads."""
+        if count <= 1:
+            return []
+        offsets = [_product(self.threads, number) for number in range(count)]
+        return [self._several(offsets, self.threads * count)]
+
+    def _vectors(self, count: int) -> ir.Block:
+        """So many vectors of trips at a time, and then one at a time."""
+        first, thread = self.strided.first, self.strided.thread
+        step = _product(self.threads, _VECTOR)
+        found: ir.Block = [ir.assign(self.trip.name, _sum(first, _product(thread, _VECTOR)))]
+        for vectors in sorted({count, 1}, reverse=True):
+            bases = [_product(step, number) for number in range(vectors)]
+            offsets = [_sum(base, ir.as_expr(lane)) for base in bases for lane in range(_VECTOR)]
+            found.append(self._several(offsets, _product(step, vectors), _VECTOR))
+        size = self.stop if first == ir.ZERO else self.stop - first
+        rest = ir.call("max", self.stop - size % _VECTOR, first)
+        return [*found, ir.assign(self.trip.name, rest + thread)]
+
+    def _several(self, offsets: list[ir.Expr], step: ir.Expr, vector: int = 0) -> ir.While:
+        """The loop over the trips at these offsets from a thread's next one. vector: the first of so many accesses is
+        aligned for all of them."""
+        found: ir.Block = []
+        renamed: list[dict[str, ir.Var]] = []
+        for offset in offsets:
+            values: dict[str, ir.Var] = {}
+            if renamed:
+                values[self.trip.name] = other = ir.Var(fresh(self.trip.name, self.names))
+                values.update((name, ir.Var(fresh(name, self.names))) for name in self.own)
+                found.append(ir.assign(other.name, self.trip + offset))
+            renamed.append(values)
+        for item in self.body:
+            for position, values in enumerate(renamed):
+                (other_item,) = ir.copied([item])
+                if vector and position % vector == 0:
+                    ir.map_operands(other_item, lambda each: ir.mapped(each, _as_aligned))
+                ir.map_operands(other_item, lambda each, values=values: ir.substituted(each, values))  # type: ignore[misc]
+                ir.rename_targets(other_item, lambda name, values=values: values[name].name if name in values else name)  # type: ignore[misc]
+                found.append(other_item)
+        found.append(ir.assign(self.trip.name, self.trip + step))
+        return ir.While(self.trip.compare("<", self.stop - offsets[-1]), found, self.loop)
+
+    def _places(self) -> dict[tuple[ir.Expr, ir.Expr], ir.Call]:
+        """The accesses that differ from trip to trip, by array and index, each with the array from the element for
+        trip 0 on; none if not all of them go to elements that follow each other."""
+        changing = {self.trip.name, *ir.assigned(self.body)}
+        values: dict[str, ir.Expr] = {}
+        found: dict[tuple[ir.Expr, ir.Expr], ir.Call] = {}
+        for item in self.body:
+            if any(map(_loads_sometimes, ir.operands(item))):
+                return {}
+            for array, index in map(_place, [each for each in (*ir.expressions(item), item) if _is_access(each)]):
+                known = ir.substituted(index, values)
+                if changing.isdisjoint(ir.variables(known)) and not _loads(known):
+                    continue
+                first = offset(known, self.trip)
+                if first is None or not changing.isdisjoint(ir.variables(first)) or _loads(first):
+                    return {}
+                part = ir.call("gpu.part", array, first)
+                if found.setdefault((array, index), part) != part:
+                    return {}
+            if isinstance(item, ir.Assign):
+                known = ir.substituted(item.value, values)
+                values.update((name, known if len(item.targets) == 1 else ir.Var(name)) for name in item.targets)
+        return found
+
+    def _replace(self, places: Mapping[tuple[ir.Expr, ir.Expr], ir.Call]) -> None:
+        """Lets the body load and store at the trip's place in parts of arrays."""
+
+        def change(item: ir.Expr) -> ir.Expr | None:
+            part = places.get(_place(item)) if isinstance(item, ir.Load) else None
+            return None if part is None else ir.Load(part, self.trip, item.type)
+
+        self.body = ir.copied(self.body)
+        ir.map_block(self.body, change)
+        for item in self.body:
+            if isinstance(item, ir.Store) and _place(item) in places:
+                item.array, item.index = places[_place(item)], self.trip
 
 
-def _several(loop: ir.While, totals: Collection[str], count: int, names: set[str]) -> ir.While:
-    """The loop over `count` trips at a time; the loop itself does the rest."""
-    *body, step = loop.body
-    test = loop.test
-    assert isinstance(test, ir.Compare)
-    assert isinstance(step, ir.Assign)
-    assert isinstance(step.value, ir.Binary)
-    trip, threads = step.value.left, step.value.right
-    assert isinstance(trip, ir.Var)
-    own = sorted(ir.assigned(body) - set(totals))
-    found: ir.Block = []
-    renamed: list[dict[str, ir.Var]] = [{}]
-    for _ in range(1, count):
-        values = {trip.name: ir.Var(fresh(trip.name, names))}
-        values.update((name, ir.Var(fresh(name, names))) for name in own)
-        before = renamed[-1].get(trip.name, trip)
-        found.append(ir.assign(values[trip.name].name, before + threads))
-        renamed.append(values)
-    for item in body:
-        for values in renamed:
-            (other,) = ir.copied([item])
-            ir.map_operands(other, lambda each, values=values: ir.substituted(each, values))  # type: ignore[misc]
-            if isinstance(other, ir.Assign):
-                other.targets = tuple(values[name].name if name in values else name for name in other.targets)
-            found.append(other)
-    found.append(ir.assign(trip.name, trip + threads * count))
-    return ir.While(ir.Compare("<", trip, test.right - threads * (count - 1)), found, loop.loop)
+def _is_access(item: ir.Expr | ir.Statement) -> bool:
+    return isinstance(item, (ir.Load, ir.Store))
+
+
+def _place(item: Any) -> tuple[ir.Expr, ir.Expr]:
+    """Array and index of a load or store."""
+    return item.array, item.index
+
+
+def _is_long(item: ir.Expr) -> bool:
+    """Whether it is more than an instruction: a division, or a call of most functions."""
+    if not isinstance(item, ir.Call):
+        return isinstance(item, ir.Binary) and item.op in ("/", "//", "%", "**")
+    module, _, name = item.function.rpartition(".")
+    return (module, name) not in BUILTINS
+
+
+def _as_aligned(item: ir.Expr) -> ir.Expr | None:
+    is_part = isinstance(item, ir.Call) and item.function == "gpu.part"
+    return ir.call("gpu.aligned_part", *item.arguments) if is_part else None  # type: ignore[union-attr]
+
+
+def _product(a: ir.Expr, number: int) -> ir.Expr:
+    return ir.ZERO if number == 0 else a if number == 1 else ir.Binary("*", a, ir.as_expr(number))
+
+
+def _sum(a: ir.Expr, b: ir.Expr) -> ir.Expr:
+    return b if a == ir.ZERO else a if b == ir.ZERO else a + b
+
+
+def _loads(item: ir.Expr) -> bool:
+    return any(isinstance(each, ir.Load) for each in ir.subexpressions(item))
+
+
+def _loads_sometimes(item: ir.Expr) -> bool:
+    parts = (each for each in ir.subexpressions(item) if isinstance(each, (ir.Select, ir.Logic)))
+    return any(_loads(operand) for each in parts for operand in ir.operands(each)[1:])
+
+
+def offset(index: ir.Expr, trip: ir.Var) -> ir.Expr | None:
+    """What is added to the trip's number; None of another index."""
+    if index == trip:
+        return ir.ZERO
+    if isinstance(index, ir.Binary) and index.op in ("+", "-"):
+        left, right = index.left, index.right
+        if trip.name not in ir.variables(right):
+            found = offset(left, trip)
+            return None if found is None else _sum(found, right) if index.op == "+" else found - right
+        if index.op == "+" and trip.name not in ir.variables(left):
+            found = offset(right, trip)
+            return None if found is None else _sum(left, found)
+    return None

@@ -43,6 +43,7 @@ from runtime.codegen.device.library import prefix_function, total_function, warp
 from runtime.codegen.device.owned_stores import owned
 from runtime.codegen.device.partial_results import WORDS, joined, neutral
 from runtime.codegen.device.pending_accesses import Pending
+from runtime.codegen.device.several_trips import Strided
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64, Array, Scalar, Type, signature
 from runtime.llvm.device import BUILTINS
@@ -63,14 +64,14 @@ class Spmd:
     given       the arrays that its host gives it behind its other arguments
     shared      how many loops threads share
     alone       why loops are left to one thread, and how many for that reason
-    strided     the loops over a thread's own trips: loop -> the variables that it adds to
+    strided     the loops over a thread's own trips
     """
 
     functions: list[ir.Function]
     given: Given
     shared: int
     alone: dict[str, int]
-    strided: dict[ir.Statement, frozenset[str]]
+    strided: dict[ir.Statement, Strided]
 
 
 def spmd(functions: Sequence[ir.Function], library: Library, signature_text: str, details: int) -> Spmd:
@@ -148,7 +149,7 @@ class _Rewriter:
         self.made: list[ir.Function] = []
         self.shared = 0
         self.alone: dict[str, int] = {}
-        self.strided: dict[ir.Statement, frozenset[str]] = {}
+        self.strided: dict[ir.Statement, Strided] = {}
 
     def kernel(self, parameters: Sequence[Type]) -> Spmd:
         """The kernel, after the functions that it calls."""
@@ -645,7 +646,7 @@ class _Body:
         step = ir.assign(trip.name, trip + self.threads)
         strided = ir.While(trip.compare("<", bound), [*indices, *body, step])
         if caught is None:
-            self.rewriter.strided[strided] = frozenset(parts)
+            self.rewriter.strided[strided] = Strided(start, self.thread, frozenset(parts))
         self.out.append(strided)
         if ticks is not None:
             self.out.append(ir.assign(ir.TICKS, ticks))

@@ -1,0 +1,88 @@
+"""Several trips of a thread at a time: what stands in kernels, and that no element is missed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autograph as ag
+from runtime.codegen.device import several_trips
+from runtime.codegen.device.device_module import shown, spmd_of
+from runtime.codegen.lower.lower_graph import lower
+from runtime.gpu.emulator import Emulator
+
+
+def text_of(program: Any, *specs: Any) -> str:
+    """The kernel that is compiled."""
+    form = spmd_of(lower(ag.function(program).get_concrete_function(*specs).graph))
+    for function in form.functions:
+        several_trips.run(function, form.strided)
+    return shown(form.functions)
+
+
+def vector(dtype: Any = ag.float32) -> Any:
+    return ag.TensorSpec([None], dtype)
+
+
+MATRIX = ag.TensorSpec([None, None], ag.float32)
+
+
+def test_elements_that_follow_each_other_are_taken_together() -> None:
+    text = text_of(lambda x, y: x * y + x, vector(), vector())
+    assert "if gpu.is_aligned(x, 0) and gpu.is_aligned(y, 0) and gpu.is_aligned(a, 0):" in text
+    assert "gpu.aligned_part(x, 0)[trip]" in text
+    assert "gpu.part(x, 0)[trip_5]" in text
+
+
+def test_rows_begin_anywhere() -> None:
+    """Whether a row is aligned is asked for each."""
+    text = text_of(ag.nn.softmax, MATRIX)
+    assert "gpu.is_aligned(logits_flat, i * logits_d1)" in text
+
+
+@pytest.mark.parametrize(
+    "program",
+    [lambda x: ag.transpose(x) + 1.0, lambda x: x[:, ::-1] + 1.0, lambda x: ag.gather(x, ag.range(3), axis=1)],
+    ids=["transposed", "backwards", "gathered"],
+)
+def test_other_elements_are_not(program: Any) -> None:
+    assert "part" not in text_of(program, MATRIX)
+
+
+@pytest.mark.parametrize("dtype", [ag.float32, ag.float64, ag.int32, ag.uint8, ag.bool])
+def test_one_instruction_loads_several(dtype: Any) -> None:
+    concrete = ag.function(lambda x: ~x if dtype == ag.bool else x + ag.ones([], dtype)).get_concrete_function(
+        vector(dtype)
+    )
+    text = concrete.as_text("ptx")
+    instructions = {"float32": "v4", "float64": "v2", "int32": "v4", "uint8": "b32", "bool": "b32"}
+    for access in ("ld.global", "st.global"):
+        lines = [line for line in text.splitlines() if access in line]
+        assert any(f".{instructions[dtype.name]}" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("dtype", [ag.float32, ag.uint8], ids=str)
+def test_no_element_is_missed(dtype: Any, emulator: Emulator) -> None:
+    @ag.function(jit_compile=True, input_signature=[vector(dtype)])
+    def program(x: Any) -> Any:
+        return x + x, ag.reduce_sum(x), x[1:] + x[:-1]
+
+    for size in [*range(10), 63, 64, 65, 130, 131]:
+        x = np.arange(size).astype(dtype.as_numpy_dtype)
+        for one, other in zip(program(x), (x + x, x.sum(dtype=x.dtype), x[1:] + x[:-1]), strict=True):
+            np.testing.assert_array_equal(one.numpy(), other)
+
+
+def test_rows_of_all_lengths(emulator: Emulator) -> None:
+    @ag.function(jit_compile=True, input_signature=[MATRIX])
+    def program(x: Any) -> Any:
+        return ag.nn.softmax(x), x[:, 1:] * x[:, :-1]
+
+    for columns in (16, 20, 33, 66):
+        x = np.random.default_rng(2).normal(size=(7, columns)).astype(np.float32)
+        powers = np.exp(x.astype(np.float64))
+        found, products = program(x)
+        np.testing.assert_allclose(found.numpy(), powers / powers.sum(1, keepdims=True), 1e-5)
+        np.testing.assert_array_equal(products.numpy(), x[:, 1:] * x[:, :-1])
