@@ -15,13 +15,15 @@ from runtime.codegen.backends.driver import compiling, interrupts_deferred
 from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.device.spmd import NotOnDevice
 from runtime.codegen.kernel.source import KernelSource, NotNative
-from runtime.codegen.lower.lower_graph import lower, why_interpreted
+from runtime.codegen.lower.lower_graph import is_native, lower, why_interpreted
 from runtime.collecting import rarely
 from runtime.engine.executable import can_describe_values
-from runtime.engine.partition import sequence
+from runtime.engine.host_loops import STEERED, steered
+from runtime.engine.partition import part_by_part, sequence
 from runtime.gpu.memory import DeviceArray, Place, Traffic
 from runtime.graph.interpreter import interpret
-from runtime.graph.ir import Graph
+from runtime.graph.ir import Graph, Node
+from runtime.graph.passes.rewrites.repetition import is_constant
 from runtime.graph.spans import describe_span
 from runtime.ops.stack import Stack, Store
 from runtime.recursion import room_for
@@ -46,6 +48,7 @@ class PlacedGraph:
 
     kernels    the kernels that it runs
     on_cpu     what runs on the CPU: (names of ops, why)
+    by_host    loops and conditionals that the host steers: (what, why)
     traffic    copies over the bus that its calls have made
     """
 
@@ -54,6 +57,7 @@ class PlacedGraph:
         self.kernels: list[DeviceKernel] = []
         self.calls = 0
         self.on_cpu: list[tuple[list[str], str]] = []
+        self.by_host: list[tuple[str, str]] = []
         self.traffic = Traffic()
         self._call: Call | None = None
         self._lock = threading.Lock()
@@ -78,8 +82,11 @@ class PlacedGraph:
         with self._lock:
             if self._call is None:
                 with room_for(self.graph), rarely():
-                    self._call = sequence(self.graph, self._native, self._interpreted)
+                    self._call = self._compiled_in_parts(self.graph)
             return self._call
+
+    def _compiled_in_parts(self, graph: Graph) -> Call:
+        return sequence(graph, self._native, self._interpreted)
 
     def whole(self) -> Call:
         """The graph as one kernel. Raises NotNative."""
@@ -93,7 +100,44 @@ class PlacedGraph:
         try:
             return self._compiled(part)
         except NotNative as reason:
-            return self._on_cpu(part, str(reason), _interpreting(part))
+            return self._divided(part, str(reason))
+
+    def _divided(self, part: Graph, why: str) -> Call:
+        """A part that can't be a kernel: the host steers the loops and conditionals whose bodies have work for the GPU;
+        the rest runs on the CPU."""
+        nodes = [node for node in part.nodes if not is_constant(node)]
+        if not any(map(_has_work_for_gpu, nodes)):
+            return self._on_cpu(part, why, _interpreting(part))
+        cuts: list[list[Node]] = []
+        for node in nodes:
+            if not cuts or _has_work_for_gpu(node) or _has_work_for_gpu(cuts[-1][-1]):
+                cuts.append([])
+            cuts[-1].append(node)
+
+        def make(number: int, own: Graph) -> Call:
+            if _has_work_for_gpu(cuts[number][0]):
+                return self._by_host(own)
+            return self._native(own) if all(map(is_native, cuts[number])) else self._interpreted(own)
+
+        return part_by_part(part, cuts, make)
+
+    def _by_host(self, part: Graph) -> Call:
+        """A loop or conditional whose regions become parts of their own."""
+        (node,) = (node for node in part.nodes if not is_constant(node))
+        found = why_interpreted(node)
+        where = f" at {errors.place(*node.span[:2])}" if node.span else ""
+        self.by_host.append((f"{node.op.name}{where}", found[0] if found else "it has no form for GPUs as a whole"))
+        run = steered(node, self._compiled_in_parts)
+        known = {value: each.attrs["value"].array for each in part.nodes for value in each.outputs if is_constant(each)}
+        taken = [part.inputs.index(v) if v not in known else -1 for v in node.inputs]
+        given = [known.get(v) for v in node.inputs]
+        wanted = [node.outputs.index(v) for v in part.outputs]
+
+        def call(values: Sequence[Any]) -> list[Any]:
+            results = run([values[at] if at >= 0 else own for at, own in zip(taken, given)])
+            return [results[at] for at in wanted]
+
+        return call
 
     def _compiled(self, part: Graph) -> Call:
         """A part as a kernel. Raises NotNative."""
@@ -142,7 +186,7 @@ class PlacedGraph:
     def _interpreted(self, part: Graph) -> Call:
         nodes = [node for node in part.nodes if node.op.name != "constant"]
         reasons = [found[0] for node in nodes if (found := why_interpreted(node))]
-        return self._on_cpu(part, reasons[0] if reasons else "", _interpreting(part))
+        return self._divided(part, reasons[0] if reasons else "")
 
     def _on_cpu(self, part: Graph, why: str, call: Call) -> Call:
         nodes = [node for node in part.nodes if node.op.name != "constant"]
@@ -162,8 +206,19 @@ class PlacedGraph:
             f"{_counted(self.calls, 'call')} so far"
         ]
         found += [f"  '{kernel.name}': {line}" for kernel in self.kernels for line in kernel.lines()]
+        found += [f"  steered by the host: {what}{f', since {why}' if why else ''}" for what, why in self.by_host]
         found += [f"  on the CPU: {', '.join(names)}{f', since {why}' if why else ''}" for names, why in self.on_cpu]
-        return [*found, f"  over the bus: {self.traffic}"]
+        return [*dict.fromkeys(found), f"  over the bus: {self.traffic}"]
+
+
+def _has_work_for_gpu(node: Node) -> bool:
+    """Whether a loop or conditional computes with arrays in a way that GPUs can."""
+    return node.op.name in STEERED and any(
+        not inner.regions and is_native(inner) and any(getattr(v.type, "shape", ()) != () for v in inner.outputs)
+        for region in node.regions
+        for inner in region.walk()
+        if not is_constant(inner)
+    )
 
 
 def _has_numbers_only(graph: Graph) -> bool:

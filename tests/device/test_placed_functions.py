@@ -296,7 +296,7 @@ def test_what_has_no_form_for_gpus_runs_on_the_cpu() -> None:
     found = f(on_gpu(MATRIX))
     assert found.device == GPU
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-4)
-    said = f.explain(on_gpu(MATRIX))
+    said = " ".join(f.explain(on_gpu(MATRIX)).split())  # lines are wrapped
     assert re.search(r"on GPU:0 \(.+\): 2 kernels, 1 call so far", said)
     assert "on the CPU: svd, since op 'svd' has no native form" in said
     # The matrix twice (once each way), and svd's 30 numbers.
@@ -343,6 +343,50 @@ def test_strings_effects_and_python_calls_are_the_hosts(capsys: pytest.CaptureFi
     total, length = f(on_gpu([1.0, 2.0]))
     assert total.numpy().tolist() == [3.0, 6.0] and int(length) == 3
     assert "sum 3" in capsys.readouterr().err
+
+
+def test_the_host_steers_what_cannot_be_one_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    """Arrays stay on the GPU from trip to trip."""
+
+    @ag.function
+    def f(x: Any) -> Any:
+        n = 0
+        while ag.reduce_sum(ag.abs(x)) > 1.0:
+            x = ag.tanh(x) * 0.7
+            ag.print("trip", n)
+            n += 1
+        return x, n
+
+    expected, trips = f(ag.constant(MATRIX))
+    printed = capsys.readouterr().err
+    before = ag.config.experimental.get_transfer_info("GPU:0")
+    found, count = f(on_gpu(MATRIX))
+    assert capsys.readouterr().err == printed and int(count) == int(trips) > 2
+    after = ag.config.experimental.get_transfer_info("GPU:0")
+    assert after["from_device"] == before["from_device"]
+    assert after["to_device_bytes"] - before["to_device_bytes"] == MATRIX.nbytes
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-5, atol=1e-6)
+    said = f.explain(on_gpu(MATRIX))
+    assert re.search(r"steered by the host: while at .*test_placed_functions.py:\d+, since op 'print' has no", said)
+
+
+def test_parts_of_steered_loops_run_on_the_cpu() -> None:
+    def g(x: Any) -> Any:
+        total = ag.zeros([4])
+        for i in ag.range(3):
+            values = ag.linalg.svd(x + ag.cast(i, ag.float32), compute_uv=False)
+            total = total + values
+            if ag.reduce_sum(total) > 5.0:
+                x = x * 0.5 + ag.reduce_sum(ag.linalg.svd(x, compute_uv=False)) * 0.01
+            else:
+                x = x + 1.0
+        return total, x
+
+    check(g, MATRIX[:4, :4])
+    ag.config.set_soft_device_placement(False)
+    where = r"Svd can't run on a GPU.*\n.*test_placed_functions.py:\d+"
+    with pytest.raises(ag.errors.InvalidArgumentError, match=where):
+        ag.function(g)(on_gpu(MATRIX[:4, :4]))
 
 
 def test_threads_share_a_gpu() -> None:
