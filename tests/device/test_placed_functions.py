@@ -296,7 +296,7 @@ def test_what_has_no_form_for_gpus_runs_on_the_cpu() -> None:
     found = f(on_gpu(MATRIX))
     assert found.device == GPU
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-4)
-    said = " ".join(f.explain(on_gpu(MATRIX)).split())  # lines are wrapped
+    said = f.explain(on_gpu(MATRIX))
     assert re.search(r"on GPU:0 \(.+\): 2 kernels, 1 call so far", said)
     assert "on the CPU: svd, since op 'svd' has no native form" in said
     # The matrix twice (once each way), and svd's 30 numbers.
@@ -366,7 +366,7 @@ def test_the_host_steers_what_cannot_be_one_kernel(capsys: pytest.CaptureFixture
     assert after["from_device"] == before["from_device"]
     assert after["to_device_bytes"] - before["to_device_bytes"] == MATRIX.nbytes
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-5, atol=1e-6)
-    said = f.explain(on_gpu(MATRIX))
+    said = " ".join(f.explain(on_gpu(MATRIX)).split())  # lines are wrapped
     assert re.search(r"steered by the host: while at .*test_placed_functions.py:\d+, since op 'print' has no", said)
 
 
