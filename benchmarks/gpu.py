@@ -66,7 +66,9 @@ def _numbers(size: int) -> np.ndarray:
 
 def _ours(function: Callable[..., Any], *arguments: np.ndarray) -> Run:
     compiled = ag.function(function, jit_compile=True)
-    given = [ag.constant(each).gpu() for each in arguments]
+    given: list[Any] = [ag.constant(each).gpu() for each in arguments]
+    for each in given:
+        each.held.address()  # it is copied now, not by the first call
 
     def run() -> Any:
         found = compiled(*given)
@@ -244,6 +246,43 @@ def _columns_of(rows: int, columns: int, small: int) -> Workload:
     )  # fmt: skip
 
 
+_CALLS = 100
+
+
+def _repeated(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Calls, each with the last one's result."""
+
+    def run(x: Any) -> Any:
+        for _ in range(_CALLS):
+            x = function(x)
+        return x
+
+    return run
+
+
+def _repeated_ours(n: int) -> Run:
+    step = _repeated(ag.function(_half, jit_compile=True))
+    x: Any = ag.constant(_numbers(n)).gpu()
+
+    def run() -> Any:
+        found = step(x)
+        ag.test.experimental.sync_devices()
+        return found
+
+    return run
+
+
+def _repeated_jax(n: int) -> Run:
+    import jax
+
+    step, x = _repeated(jax.jit(_half)), jax.device_put(_numbers(n))
+    return lambda: jax.block_until_ready(step(x))
+
+
+def _half(x: Any) -> Any:
+    return x * 0.5 + 1.0
+
+
 def _chain_of(size: int, small: int, target: dict[str, float]) -> Workload:
     return Workload(
         f"a chain of 8 operations over {size:.0e} numbers",
@@ -260,6 +299,24 @@ def _chain_of(size: int, small: int, target: dict[str, float]) -> Workload:
 
 
 WORKLOADS = [
+    Workload(
+        "a call with few numbers", (1000, 100),
+        {
+            "autograph": lambda n: _ours(_half, _numbers(n)),
+            "JAX": lambda n: _jax(lambda jax, jnp: _half, _numbers(n)),
+            "torch.compile": lambda n: _torch(lambda torch: _half, _numbers(n)),
+            "CuPy": lambda n: _cupy(lambda cupy: _half, _numbers(n)),
+        },
+    ),
+    Workload(
+        f"{_CALLS} calls with few numbers, each with the last one's result", (1000, 100),
+        {
+            "autograph": _repeated_ours,
+            "JAX": _repeated_jax,
+            "torch.compile": lambda n: _torch(lambda torch: _repeated(torch.compile(_half)), _numbers(n), whole=False),
+            "CuPy": lambda n: _cupy(lambda cupy: _repeated(_half), _numbers(n)),
+        },
+    ),
     _chain_of(10**6, 1000, {"JAX": 0.35}),
     _chain_of(10**8, 2000, {"copy": 1.1, "torch.compile": 1.0}),
     Workload(
@@ -361,9 +418,9 @@ def copy_rate(size: int, seconds: float) -> float:
 
 def measure(workload: Workload, library: str, result: Result, samples: dict[str, np.ndarray], seconds: float) -> None:
     """Measures one library. samples: of each workload's values, by its name; the first library's are kept there."""
-    start = time.perf_counter()
     try:
         run = workload.make[library](result.size)
+        start = time.perf_counter()
         value = run()
     except ImportError:
         result.notes.append(f"{library} isn't installed")

@@ -90,6 +90,7 @@ class Place:
         self.held: dict[int, tuple[int, str]] = {}  # bytes and notes of what is allocated, by addresses
         self._scratch: dict[str, Buffer] = {}
         self._host: dict[str, HostMemory] = {}
+        self._spare: dict[int, list[HostMemory]] = {}  # for numbers that launches write, by their count
         # Where launches have their environment and their results, if both are as a launch expects them, under `lock`.
         self.ready: tuple[int, HostMemory] | None = None
 
@@ -144,6 +145,16 @@ class Place:
             found = self._host[kind] = HostMemory(made.address, made.content.view(np.int64))
             self.ready = None
         return found
+
+    def numbers(self, count: int) -> Numbers:
+        """Memory of the host's for so many numbers that a launch writes, under `lock`."""
+        spare = self._spare.setdefault(count, [])
+        if not spare:
+            size = 8 * count
+            chunk = self.backend.host_memory(max(size, HOST_MEMORY))
+            for at in range(0, chunk.content.size - size + 1, size):
+                spare.append(HostMemory(chunk.address + at, chunk.content[at : at + size].view(np.int64)))
+        return Numbers(self, spare.pop(), spare)
 
     def out_of_memory(self, size: int, note: str) -> errors.ResourceExhaustedError:
         """The error for so many bytes that can't be had."""
@@ -202,6 +213,24 @@ class Buffer:
         return self.address <= address < self.address + max(self.size, 1)
 
 
+class Numbers:
+    """What a launch writes to the host's memory, whenever it is done. Dropped, the memory is another launch's, which
+    writes to it after this one."""
+
+    __slots__ = ("_place", "_memory", "_spare", "address")
+
+    def __init__(self, place: Place, memory: HostMemory, spare: list[HostMemory]) -> None:
+        self._place, self._memory, self._spare, self.address = place, memory, spare, memory.address
+
+    def __del__(self) -> None:
+        self._spare.append(self._memory)
+
+    def read(self, at: int, dtype: np.dtype) -> Any:
+        """The number at a position, once all launches so far are done."""
+        self._place.backend.synchronize()
+        return self._memory.content[at : at + 1].view(dtype)[0]
+
+
 def on_place(array: Any, place: Place) -> DeviceArray:
     """An array of the host's or of a GPU's on a GPU."""
     if array.__class__ is DeviceArray:
@@ -214,9 +243,10 @@ class _Flags:
 
 
 class DeviceArray:
-    """An array in the memory of a GPU, which nobody writes to. Numbers (rank 0) are kept on the host, too."""
+    """An array in the memory of a GPU, which nobody writes to. Numbers (rank 0) are kept on the host, too; `later` says
+    where a launch writes one."""
 
-    __slots__ = ("place", "shape", "dtype", "_host", "_buffer", "_address", "note", "__weakref__")
+    __slots__ = ("place", "shape", "dtype", "_host", "_buffer", "_address", "note", "_later", "__weakref__")
     flags = _Flags
     # NumPy's functions take it by `__array__`.
     __array_priority__ = 100
@@ -230,7 +260,9 @@ class DeviceArray:
         buffer: Buffer | None = None,
         address: int = 0,
         note: str = "a tensor",
+        later: tuple[Numbers, int] | None = None,
     ) -> None:
+        self._later = later
         self.place, self.shape, self.dtype = place, shape, dtype
         self._host, self._buffer, self._address, self.note = host, buffer, address, note
 
@@ -254,22 +286,30 @@ class DeviceArray:
     def on_host(self) -> Any:
         """The value as a NumPy array (a NumPy scalar for rank 0), copied from the GPU once."""
         if self._host is None:
-            target = np.empty(self.shape, self.dtype)
-            if self.nbytes:
-                with self.place.lock, span("copy", f"copy from {self.place.short}", bytes=self.nbytes):
-                    self.place.backend.read(self._address, target)
-                    self.place.traffic.back += 1
-                    self.place.traffic.back_bytes += self.nbytes
-            target.flags.writeable = False
-            self._host = target if self.shape else target[()]
+            later = self._later
+            if later is not None:
+                self._host = later[0].read(later[1], self.dtype)
+                self._later = None
+            elif self._host is None:  # another thread may have read a number meanwhile
+                self._host = self._read()
         return self._host
+
+    def _read(self) -> Any:
+        target = np.empty(self.shape, self.dtype)
+        if self.nbytes:
+            with self.place.lock, span("copy", f"copy from {self.place.short}", bytes=self.nbytes):
+                self.place.backend.read(self._address, target)
+                self.place.traffic.back += 1
+                self.place.traffic.back_bytes += self.nbytes
+        target.flags.writeable = False
+        return target if self.shape else target[()]
 
     def address(self) -> int:
         """Where it is in the GPU's memory, copied there if it isn't yet. Raises ResourceExhaustedError."""
         if self._buffer is None:
             with self.place.lock:
                 if self._buffer is None:
-                    content = np.ascontiguousarray(self._host, self.dtype)
+                    content = np.ascontiguousarray(self.on_host(), self.dtype)
                     buffer = self.place.allocate(self.nbytes, self.note)
                     if self.nbytes:
                         with span("copy", f"copy to {self.place.short}", bytes=self.nbytes):
@@ -288,7 +328,8 @@ class DeviceArray:
 
     def reshaped(self, shape: Sequence[int]) -> DeviceArray:
         """The same memory in another shape of as many elements."""
-        host = None if self._host is None else np.reshape(self._host, shape)
+        host = self._host if self._buffer is not None else self.on_host()
+        host = None if host is None else np.reshape(host, shape)
         if host is not None and not shape:
             host = host[()]
         return DeviceArray(self.place, tuple(shape), self.dtype, host, self._buffer, self._address, self.note)
@@ -310,7 +351,7 @@ class DeviceArray:
         if place is self.place:
             return self
         note = note or self.note
-        if self._host is None and self.nbytes:
+        if self._host is None and self._buffer is not None and self.nbytes:
             buffer = place.allocate(self.nbytes, note)
             with place.lock, span("copy", f"copy from {self.place.short} to {place.short}", bytes=self.nbytes):
                 if place.backend.copy_from(self.place.backend, buffer.address, self._address, self.nbytes):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import io
+import pickle
 import re
 import signal
 import threading
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime import errors, profiling
+from runtime import device, errors, profiling
 from runtime.gpu import cuda_driver
 from runtime.gpu.dlpack import capsule, taken
 from runtime.gpu.interface import Shape
@@ -67,6 +68,52 @@ def test_memory_goes_to_later_launches_only(driver: Pretended) -> None:
         f(large)
     for tensor, right in [*kept, (y, expected)]:
         np.testing.assert_allclose(tensor.numpy(), right, rtol=1e-6)
+
+
+def test_numbers_are_read_later(driver: Pretended) -> None:
+    x = ag.constant(VECTOR).gpu()
+    f = started(lambda x: (ag.reduce_sum(x), ag.reduce_max(x) > 3.0, x * 2.0)[0], x)
+    g = ag.function(lambda x: (ag.reduce_sum(x), ag.reduce_max(x) > 3.0, x * 2.0), jit_compile=True)
+    ran = len(driver.launches)
+    totals = []
+    for number in range(5):
+        total, large, double = g(x if number % 2 else f(x) * x)
+        totals.append((total, large))
+    expected = VECTOR.sum()
+    assert total.shape == () and total.dtype == ag.float32 and total.device.endswith("GPU:0")
+    assert len(driver.launches) < driver["launches"] and len(driver.launches) > ran
+    for number, (total, large) in enumerate(totals):
+        np.testing.assert_allclose(float(total), expected if number % 2 else expected * expected, rtol=1e-5)
+        assert bool(large)
+    np.testing.assert_allclose(double.numpy(), 2 * expected * VECTOR, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda total: (total.cpu() + 0.0).numpy(),
+        lambda total: ag.reshape(total, [1]).numpy()[0],
+        lambda total: (total + ag.zeros([2])).numpy()[0],
+        lambda total: (total * 1.0).numpy(),
+        lambda total: total.held.copied().on_host(),
+        lambda total: total.held.moved_to(device.places()[1]).on_host(),
+        lambda total: eager(taken(capsule(total.held, versioned=True), total.held.place)).numpy(),
+        lambda total: float(str(total).split("(")[1].split(",")[0]),
+        lambda total: pickle.loads(pickle.dumps(total)).numpy(),
+        lambda total: ag.Variable(total).numpy(),
+        lambda total: total.numpy() if total > 3.0 else None,
+    ],
+)
+def test_numbers_that_nobody_has_read(read: Any, driver: Pretended) -> None:
+    x = ag.constant(VECTOR).gpu()
+    f = started(lambda x: ag.reduce_sum(x), x)
+    ran = len(driver.launches)
+    totals = [f(x) for _ in range(3)]
+    assert len(driver.launches) == ran
+    del totals[0]
+    f(x)
+    for total in totals:
+        assert read(total) == VECTOR.sum()
 
 
 def test_arguments_that_are_results(driver: Pretended) -> None:

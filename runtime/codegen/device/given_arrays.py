@@ -24,8 +24,8 @@ A size is computed where numbers, dimensions and earlier sizes say it; a test th
 taken for false, which may only allocate what the kernel doesn't come to.
 
 What a kernel returns is known as well, if it ends in one place, but for such tests, and returns arguments and arrays
-that it was given: their shapes stand behind the sizes. So nobody has to wait for the end of such a kernel, which
-can't fail.
+that it was given: their shapes stand behind the sizes. Nobody has to wait for the end of such a kernel, which can't
+fail; numbers that it computes can be read later.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ _NUMBERS = SimpleNamespace(int64=int, bool_=bool)
 Shapes = tuple[tuple[int, ...] | None, ...]
 
 
+ZERO, UNKNOWN = -1, -2
+
+
 @dataclass
 class Given:
     """What a kernel's host knows of it.
@@ -56,14 +59,14 @@ class Given:
     elements     the types of these arrays, in the same order
     plan         says for a kernel's arguments how many elements they have, and the shapes of what it returns; None:
                  these aren't known
-    returned     for each of its results the position of the array among all parameters, or None for the number 0; None:
-                 that is never known
+    returned     for each of its results the position of the array among all parameters, ZERO, or UNKNOWN; None: there
+                 are several ways out, and the host doesn't know which
     """
 
     parameters: dict[ir.Statement, str] = field(default_factory=dict)
     elements: list[Scalar] = field(default_factory=list)
     plan: Callable[..., tuple[list[int], Shapes | None]] = lambda *arguments: ([], None)
-    returned: tuple[int | None, ...] | None = None
+    returned: tuple[int, ...] | None = None
 
 
 def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
@@ -110,9 +113,8 @@ def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
             name: where for name, where in memory.items() if assignments[name] == (name not in function.parameters)
         }
         values = [_returned(value, fixed, known, arrays, product) for value in last.values]
-        if None not in values:
-            found.returned = tuple(at for at, _ in values)  # type: ignore[misc]
-            shapes = f"({''.join(f'{shape}, ' for _, shape in values)})"  # type: ignore[misc]
+        found.returned = tuple(at for at, _ in values)
+        shapes = f"({''.join(f'{shape}, ' for _, shape in values)})"
     head = [f"def plan({', '.join(function.parameters)}):", f"{sizes} = [0] * {len(found.elements)}"]
     text = "\n    ".join([*head, *lines, f"return {sizes}, {shapes}"])
     space: dict[str, Any] = {"np": _NUMBERS, product: math.prod}
@@ -140,17 +142,17 @@ def _memory_of(item: ir.Expr, memory: dict[str, tuple[int, str]], product: str) 
 
 def _returned(
     item: ir.Expr, memory: dict[str, tuple[int, str]], known: set[str], arrays: set[str], product: str
-) -> tuple[int | None, str] | None:
-    """The same for what a kernel returns; of the number 0 (None, "None"), of what isn't known None."""
+) -> tuple[int, str]:
+    """The same for what a kernel returns."""
     if isinstance(item, ir.Const) and item.type == INT64 and item.value == 0:
-        return None, "None"
+        return ZERO, "None"
     if isinstance(item, ir.Call) and item.function == "lib.shaped":
         dims, array = item.arguments
         source = _memory_of(array, memory, product)
         if source is None or not isinstance(dims, ir.Tuple) or not all(_is_known(d, known, arrays) for d in dims.items):
-            return None
+            return UNKNOWN, "None"
         return source[0], expression(dims)
-    return _memory_of(item, memory, product)
+    return _memory_of(item, memory, product) or (UNKNOWN, "None")
 
 
 def _only_leaves(block: ir.Block) -> bool:

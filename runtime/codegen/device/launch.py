@@ -4,13 +4,14 @@ Arrays that are there already are passed as they are, others are copied there. R
 that was allocated before the launch (`given_arrays.py`), in an argument's, or are copied out of the kernel's heap.
 The kernel's status and the numbers that it returns are written to memory of the host's.
 
-A call waits for its kernel if that may fail, so that it is the call that raises the error; if it returns numbers, or
-arrays of sizes that it computes; or if it changes arrays of the host's. Other kernels go on behind the call: what reads
-their results waits (`interface.Backend`).
+A call waits for its kernel if that may fail, so that it is the call that raises the error; if it returns arrays of
+sizes that it computes; or if it changes arrays of the host's. Other kernels go on behind the call: what reads their
+results waits (`interface.Backend`).
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 from runtime import profiling
 from runtime.codegen import cost_model
 from runtime.codegen.device.device_module import DeviceModule, device_module
-from runtime.codegen.device.given_arrays import Shapes
+from runtime.codegen.device.given_arrays import UNKNOWN, ZERO, Shapes
 from runtime.codegen.kernel.source import KernelSource
 from runtime.gpu.interface import BLOCK, HostMemory, OutOfMemory, Shape
 from runtime.gpu.memory import HOST_MEMORY, Buffer, DeviceArray, Place
@@ -176,8 +177,7 @@ def _entry(launches: _Launches) -> Callable[..., Any]:
     call = f"waited(values, most, shape, shapes, {_displayed(names)}, {_displayed(buffers)})"
     most = f"max(1, {', '.join(sizes)})" if sizes else "1"
     lines += [f"    values = {_displayed(values)}", f"    most = {most}"]
-    waits = module.makes_arrays or any(n < count for n in module.changed) or 8 * launches.slots > HOST_MEMORY
-    if given.returned is None or waits:
+    if given.returned is None or not launches.go_on:
         lines.append(f"    return {call}")
     else:
         lines += [
@@ -185,23 +185,31 @@ def _entry(launches: _Launches) -> Callable[..., Any]:
             "    if shapes is None or ready is None or shape or profiling.recording:",
             f"        return {call}",
             "    launches.last = form = forms.get(most) or form_of(most)",
-            "    launch(kernel, (ready[0], *values, ready[1].address), form[0], meets, None)",
         ]
-        found = []
+        slot, found = 1, []
         for number, at in enumerate(given.returned):
-            if at is None:
+            rank, space[f"t{number}"] = launches.result[number]
+            made = f"DeviceArray(place, shapes[{number}], t{number}, None"
+            if at == ZERO:
                 found.append("0")
-                continue
-            space[f"t{number}"] = launches.result[number][1]
-            where = f"b{at}, b{at}.address" if at >= count else f"a{at}.buffer(), a{at}.address()"
-            found.append(f"DeviceArray(place, shapes[{number}], t{number}, None, {where}, returned)")
+            elif at == UNKNOWN:
+                found.append(f"DeviceArray(place, (), t{number}, later=(numbers, {slot}))")
+            elif at < count:
+                found.append(f"{made}, a{at}.buffer(), a{at}.address(), returned)")
+            else:
+                found.append(f"{made}, b{at}, b{at}.address, returned)")
+            slot += 1 + (rank or 0)
+        results_at = "ready[1].address"
+        if UNKNOWN in given.returned:
+            results_at = "numbers.address"
+            space["new_numbers"] = functools.partial(place.numbers, launches.slots)
+            lines.append("    numbers = new_numbers()")
+        lines.append(f"    launch(kernel, (ready[0], *values, {results_at}), form[0], meets, None)")
         lines.append(f"return {found[0] if len(found) == 1 else _displayed(found)}")
     text = "\n    ".join([f"def call({', '.join([*names, 'shape=None'])}):", *lines])
     exec(compile(text, f"{__file__}: call of {launches.name}", "exec"), space)
-    made: Callable[..., Any] = space.pop(
-        "call"
-    )  # which refers to `space`: without that nothing of it is kept in a circle
-    return made
+    entry: Callable[..., Any] = space.pop("call")  # which refers to `space`: a circle would keep the GPU's code
+    return entry
 
 
 class _Launches:
@@ -209,6 +217,7 @@ class _Launches:
 
     result   of each result the rank, None for a number, and the dtype
     slots    how many numbers a launch writes for results, its status among them
+    go_on    whether calls may leave the kernel running
     last     the shape of the last launch, and that in words, for `explain`
     """
 
@@ -224,10 +233,25 @@ class _Launches:
         self._fails = bool(source.errors)
         self.result = [_rank_and_dtype(item) for item in results(self.module.result)]
         self.slots = slots(self.module.result)
+        self.go_on = self._can_go_on(source)
         self.forms: dict[int, tuple[Shape, str]] = {}
         # What the arrays of a launch are for, should memory run out.
         self._argument, self.returned = (f"{what} of '{source.name}'" for what in ("an argument", "a result"))
         self.made = f"an array that '{source.name}' makes"
+
+    def _can_go_on(self, source: KernelSource) -> bool:
+        """Whether the host foresees what the kernel returns, but for numbers that somebody may read later."""
+        module, returned = self.module, self.module.given.returned
+        arguments = len(module.parameters) - len(module.given.elements)
+        if returned is None or module.makes_arrays or any(number < arguments for number in module.changed):
+            return False
+        if source.errors and set(returned[: 1 + source.details]) != {ZERO}:
+            return False  # its status says whether it has failed
+        if any(at == UNKNOWN and rank is not None for at, (rank, _) in zip(returned, self.result)):
+            return False
+        # The caller looks at numbers that belong to a stack or to an assigned variable.
+        looks = bool(source.kept) or any(slot.kind == "stack" for slot in source.outputs)
+        return 8 * self.slots <= HOST_MEMORY and not (looks and UNKNOWN in returned)
 
     def waited(
         self, values: Sequence[Any], elements: int, shape: Shape | None, shapes: Shapes | None,
