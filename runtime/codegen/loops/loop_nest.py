@@ -209,8 +209,6 @@ class Nest:
         large = self.low.is_large(self.group.nodes)
         if not (self.low.region.in_loop or large):
             return
-        if self.group.axes is not None and not last.reduced and not large:
-            return  # columns
         sizes = [(self.dims[axis], self._known_size(axis)) for axis in last.axes]  # two may have one name
         count = math.prod(size for _, size in sizes)
         if 0 < count <= (cost_model.SHORT_ROW_IN_LARGE_NEST if large else cost_model.SHORT_ROW_IN_LOOP):
