@@ -31,6 +31,12 @@ def fast_calls():
     inline_cache.prepare()
 
 
+@pytest.fixture
+def empty_cache(monkeypatch, tmp_path_factory):
+    """A folder of its own for compiled kernels: everything is compiled, whatever ran before."""
+    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture(autouse=True)
 def no_options():
     """Options of graph passes hold for the whole process."""

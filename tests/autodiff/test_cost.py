@@ -98,6 +98,7 @@ def test_forward_and_backward_are_one_kernel_each(function: Any) -> None:
         assert [native for native, _ in segments(graph)] == [True]
 
 
+@pytest.mark.usefixtures("empty_cache")
 @pytest.mark.parametrize("function", [branches, listed])
 def test_a_tape_round_a_call_launches_two_kernels(function: Any, monkeypatch: Any) -> None:
     launches: list[str] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,6 @@ from tests.autodiff.graphs import I32, integer, while_loop
 from tests.codegen.compare import build, typed
 
 pytestmark = pytest.mark.usefixtures("empty_cache")  # a kernel of the whole graph would be taken at once
-
-
-@pytest.fixture
-def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
 
 
 class Clock:

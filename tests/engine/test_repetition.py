@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,9 +131,9 @@ def graph_of(name: str, steps: int) -> Graph:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_kernels_do_not_grow_with_the_trips(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("empty_cache")
+def test_kernels_do_not_grow_with_the_trips(name: str) -> None:
     """And so neither does the time that LLVM takes."""
-    monkeypatch.setenv("AUTOGRAPH_CACHE_DIR", str(tmp_path))
     compiled = []
     for steps in (60, 120, 240):
         graph, given = graph_of(name, steps), arrays(steps)

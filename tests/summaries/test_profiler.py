@@ -62,6 +62,7 @@ def a_function(**options):
     return my_model
 
 
+@pytest.mark.usefixtures("empty_cache")
 def test_a_call_shows_what_it_consists_of(tmp_path):
     background.worker.wait()  # for what other tests have left to compile
     my_model, x = a_function(jit_compile=True), ag.ones([3])
@@ -87,6 +88,7 @@ def test_a_call_shows_what_it_consists_of(tmp_path):
     assert {e["thread"] for e in spans if "my_model" in e["name"]} == {threading.current_thread().name}
 
 
+@pytest.mark.usefixtures("empty_cache")
 def test_the_compiler_s_thread_has_its_name(tmp_path):
     my_model = a_function()
     with ag.profiler.trace(tmp_path / "trace.json.gz"):
