@@ -36,18 +36,22 @@ Expressions are immutable and may be shared; two of the same form are equal. Sta
 and compared by identity. An expression reads memory only through `Load`, and has no effects (a `Call` may read arrays;
 those that write one stand in `Run`). What a statement reads is `variables` below, what it assigns `targets`.
 
-`type` is the machine type of an expression's value (`types.py`). Lowering gives it; library functions are generic, so
-that theirs are found for each call (`runtime/llvm/infer.py`), and None stands for one that isn't known.
+`type` is the machine type of an expression's value (`types.py`). Who makes a variable states its type; any other
+expression gets its own when it is made, from those of its operands (`result_types.py`). Library functions are generic,
+so that their variables have no types (None), and inference finds them for each call (`runtime/llvm/infer.py`); the same
+holds for kernels that are known as text.
 """
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, overload
 
-from runtime.kernel_ir.types import BOOL, INT64, Scalar, Type
+from runtime.kernel_ir import result_types
+from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type, Unsupported, unified
 
 # How an expression is shown: `print_python` puts itself here, since it knows all of them.
 shown: list[Callable[[Any], str]] = []
@@ -112,6 +116,22 @@ def as_expr(item: Expr | int) -> Expr:
     return Const(item, INT64) if isinstance(item, int) else item
 
 
+class Derived(Operators):
+    """Its type follows from those of its operands; None for an operation that our own compiler doesn't have."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        if self.type is not None:  # type: ignore[attr-defined]
+            return
+        operands = _OPERANDS[type(self)](self)
+        for each in operands:
+            if each.type is None:
+                return
+        with contextlib.suppress(Unsupported):
+            object.__setattr__(self, "type", _TYPE_RULES[type(self)](self, *[each.type for each in operands]))
+
+
 # --- expressions -----------------------------------------------------------------------------------------------------
 
 
@@ -144,14 +164,14 @@ class Const(Operators):
 
 
 @dataclass(frozen=True, slots=True)
-class Unary(Operators):
+class Unary(Derived):
     op: str
     operand: Expr
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Operators):
+class Binary(Derived):
     op: str
     left: Expr
     right: Expr
@@ -159,7 +179,7 @@ class Binary(Operators):
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(Operators):
+class Compare(Derived):
     op: str
     left: Expr
     right: Expr
@@ -167,14 +187,14 @@ class Compare(Operators):
 
 
 @dataclass(frozen=True, slots=True)
-class Logic(Operators):
+class Logic(Derived):
     op: str
     operands: tuple[Expr, ...]
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Operators):
+class Select(Derived):
     test: Expr
     yes: Expr
     no: Expr
@@ -187,33 +207,34 @@ class Convert(Operators):
     operand: Expr
 
     @property
-    def type(self) -> Scalar:
-        return self.target
+    def type(self) -> Scalar | None:
+        return self.target if self.operand.type is not None else None
 
 
 @dataclass(frozen=True, slots=True)
-class Load(Operators):
+class Load(Derived):
     array: Expr
     index: Expr
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Size(Operators):
+class Size(Derived):
     array: Expr
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Dim(Operators):
+class Dim(Derived):
     array: Expr
     axis: int
     type: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Operators):
-    """`function` is a dotted name: of the library (`lib.exp`), of Python (`max`), or of a function in the module."""
+class Call(Derived):
+    """`function` is a dotted name: of the library (`lib.exp`), of Python (`max`), or of a function in the module, whose
+    result's type has to be stated. A call for its effect has none."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -221,7 +242,7 @@ class Call(Operators):
 
 
 @dataclass(frozen=True, slots=True)
-class Tuple(Operators):
+class Tuple(Derived):
     items: tuple[Expr, ...]
     type: Type | None = field(default=None, compare=False)
 
@@ -244,6 +265,19 @@ Expr = (
 )  # fmt: skip
 
 
+_TYPE_RULES: dict[type, Callable[..., Type | None]] = {
+    Unary: lambda item, operand: result_types.unary(item.op, operand),
+    Binary: lambda item, left, right: result_types.binary(item.op, left, right),
+    Compare: lambda item, *types: BOOL,
+    Logic: lambda item, *types: BOOL,
+    Select: lambda item, test, yes, no: unified(yes, no),
+    Load: lambda item, array, index: result_types.element(array),
+    Size: lambda item, array: INT64,
+    Dim: lambda item, array: INT64,
+    Call: lambda item, *types: result_types.call(item.function, *types),
+    Tuple: lambda item, *types: result_types.several(*types),
+}
+
 ZERO, ONE = Const(0, INT64), Const(1, INT64)
 TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
 
@@ -264,6 +298,10 @@ class Alloc:
     name: str
     size: Expr
     element: Scalar | ElementType
+
+    @property
+    def variable(self) -> Var:
+        return Var(self.name, Array(self.element) if isinstance(self.element, Scalar) else None)
 
 
 @dataclass(eq=False, slots=True)
@@ -310,7 +348,7 @@ class Loop:
     is_inner: bool
     carried: dict[str, bool]
     given: set[str]
-    stacks: tuple[tuple[str, str], ...] = ()
+    stacks: tuple[tuple[Var, Var], ...] = ()
     counter: Induction | None = None
 
 
@@ -387,9 +425,7 @@ class Function:
 def range_bounds(arguments: Sequence[Expr | int]) -> tuple[Expr, Expr, Expr]:
     """Start, stop and step of what Python's `range` is given."""
     first, *others = [as_expr(each) for each in arguments]
-    if not others:
-        return ZERO, first, ONE
-    return first, others[0], others[1] if len(others) == 2 else ONE
+    return (first, others[0], others[1] if len(others) == 2 else ONE) if others else (ZERO, first, ONE)
 
 
 def either(*tests: Expr) -> Expr:
@@ -412,7 +448,6 @@ def negated(test: Expr) -> Expr:
 
 
 def truth(value: bool) -> Const:
-    """The constant."""
     return TRUE if value else FALSE
 
 
@@ -420,17 +455,27 @@ def call(function: str, *arguments: Expr | int) -> Call:
     return Call(function, tuple(as_expr(each) for each in arguments))
 
 
-def assign(target: str, value: Expr | int) -> Assign:
-    """An assignment to one variable."""
-    return Assign((target,), as_expr(value))
+def assign(target: Var | str, value: Expr | int) -> Assign:
+    """An assignment to one variable, which may be given by its name."""
+    return Assign((target if isinstance(target, str) else target.name,), as_expr(value))
 
 
-def load(array: str, index: Expr | int) -> Load:
-    return Load(Var(array), as_expr(index))
+def load(array: Var, index: Expr | int) -> Load:
+    return Load(array, as_expr(index))
 
 
-def store(array: str, index: Expr | int, value: Expr | int) -> Store:
-    return Store(Var(array), as_expr(index), as_expr(value))
+def store(array: Var, index: Expr | int, value: Expr | int) -> Store:
+    return Store(array, as_expr(index), as_expr(value))
+
+
+def size_variable(name: str) -> Var:
+    """A variable that holds a size, an index or another integer of the kernel's own."""
+    return Var(name, INT64)
+
+
+def array_variable(name: str, element: Scalar) -> Var:
+    """A variable that holds a flat array."""
+    return Var(name, Array(element))
 
 
 # The variable that counts what loops do, for Ctrl-C (codegen/passes/interrupt_polls.py): all lanes, threads and trips
@@ -441,7 +486,7 @@ TICKS = "ticks"
 def set_to(target: Var | Load, value: Expr | int) -> Assign | Store:
     """Gives a variable, or an element of an array, a value."""
     if isinstance(target, Var):
-        return assign(target.name, value)
+        return assign(target, value)
     return Store(target.array, target.index, as_expr(value))
 
 
@@ -455,9 +500,7 @@ _CHILDREN: dict[type, tuple[str, ...]] = {
     For: ("start", "stop", "step"), While: ("test",), If: ("test",), Break: (), Continue: (), Run: ("call",),
     Return: ("values",), Fail: ("details",),
 }  # fmt: skip
-_IS_EXPRESSION = frozenset({
-    Var, Const, Unary, Binary, Compare, Logic, Select, Convert, Load, Size, Dim, Call, Tuple, ElementType, Named,
-})  # fmt: skip
+_FIELDS = {kind: tuple(each.name for each in fields(kind)) for kind in _CHILDREN}
 _BLOCKS: dict[type, tuple[str, ...]] = {For: ("body",), While: ("body",), If: ("body", "orelse")}
 
 
@@ -503,7 +546,7 @@ def _collect(item: Expr, found: list[Expr]) -> None:
 
 def blocks(item: Statement) -> list[Block]:
     """The blocks directly in a statement."""
-    return [getattr(item, name) for name in _BLOCKS.get(type(item), ())]
+    return [getattr(item, name) for name in _BLOCKS[type(item)]] if type(item) in _BLOCKS else []
 
 
 def walk(block: Iterable[Statement]) -> Iterator[Statement]:
@@ -515,7 +558,8 @@ def walk(block: Iterable[Statement]) -> Iterator[Statement]:
             waiting.pop()
             continue
         yield item
-        waiting += [iter(inner) for inner in reversed(blocks(item))]
+        if type(item) in _BLOCKS:
+            waiting += [iter(inner) for inner in reversed(blocks(item))]
 
 
 def walk_with_blocks(block: Block) -> Iterator[tuple[Block, Statement]]:
@@ -548,10 +592,10 @@ def walk_blocks(block: Block) -> Iterator[Block]:
 def variables(item: Expr | Statement) -> set[str]:
     """The names that an expression, or a statement without its blocks, reads."""
     found: list[Expr] = []
-    if type(item) in _IS_EXPRESSION:
-        _collect(item, found)  # type: ignore[arg-type]
+    if isinstance(item, Operators):
+        _collect(item, found)
     else:
-        found = expressions(item)  # type: ignore[arg-type]
+        found = expressions(item)
     return {each.name for each in found if type(each) is Var}
 
 
@@ -586,8 +630,6 @@ def mentioned(block: Iterable[Statement]) -> set[str]:
 def rebuilt(item: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """An expression with each direct operand replaced by what `change` makes of it; itself where nothing changes."""
     names = _CHILDREN[type(item)]
-    if not names:
-        return item
     is_same = True
     values: dict[str, Any] = {}
     for name in names:
@@ -602,9 +644,10 @@ def rebuilt(item: Expr, change: Callable[[Expr], Expr]) -> Expr:
         values[name] = new
     if is_same:
         return item
-    for each in fields(item):
-        if each.name not in values:
-            values[each.name] = getattr(item, each.name)
+    is_stated = isinstance(item, Call) and result_types.rule_of(item.function) is None
+    for name in _FIELDS[type(item)]:
+        if name not in values and (name != "type" or is_stated):  # else the type follows from the operands once more
+            values[name] = getattr(item, name)
     return type(item)(**values)
 
 
@@ -650,7 +693,7 @@ def copied(block: Sequence[Statement]) -> Block:
     """The same statements once more, to be changed independently."""
     result: Block = []
     for item in block:
-        values = {each.name: getattr(item, each.name) for each in fields(item)}
+        values = {name: getattr(item, name) for name in _FIELDS[type(item)]}
         for name in _BLOCKS.get(type(item), ()):
             values[name] = copied(values[name])
         result.append(type(item)(**values))

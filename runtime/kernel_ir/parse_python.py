@@ -55,6 +55,7 @@ _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _NUMBERS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
 _MODULES = frozenset({"np", "math", "lib", "gpu"})
+_LARGEST_EXPONENT = 64
 _MARKS = {"part": "part", "recursive": "recursive"}
 
 
@@ -245,7 +246,19 @@ def _binary(node: ast.BinOp) -> Expr:
     op = _BINARY.get(type(node.op))
     if op is None:
         raise Unsupported(f"the operator {type(node.op).__name__}")
-    return Binary(op, left, right)
+    folded = _power(left, right) if op == "**" else None
+    return folded or Binary(op, left, right)
+
+
+def _power(base: Expr, exponent: Expr) -> Const | None:
+    """A power of plain integers, which is how Python code writes large constants: `2**63`. It may not fit int64."""
+    for each in (base, exponent):
+        if not isinstance(each, Const) or each.type != INT64:
+            return None
+    assert isinstance(base, Const)
+    assert isinstance(exponent, Const)
+    value = base.value**exponent.value if 0 <= exponent.value <= _LARGEST_EXPONENT else -(2**64)
+    return constant(value) if -(2**63) <= value < 2**64 else None
 
 
 def _compare(node: ast.Compare) -> Expr:

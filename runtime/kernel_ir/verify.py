@@ -6,16 +6,20 @@
 - a constant fits its type; operators are those of the grammar; a loop's step is a constant that isn't 0
 - `Fail` stands only where a function may fail, and names a failure site that exists
 - parts of nests, which threads run, return nothing and cannot fail
+- in kernels that lowering made, every expression has a type: that of a variable is the same wherever it is read or
+  assigned, that of another expression follows from its operands (`result_types.py`); an element is stored as what it
+  is; conditions are truth values, and indices integers
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.print_python import lines
-from runtime.kernel_ir.types import INT64, Scalar
+from runtime.kernel_ir.print_python import expression, lines
+from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Tuple, Type
 
 _UNARY = frozenset({"-", "+", "~", "not"})
 _BINARY = frozenset({"+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"})
@@ -29,16 +33,19 @@ class InvalidKernel(Exception):
 
 def verify(
     functions: Sequence[ir.Function], sites: int = 0, stage: str = "lowering",
-    starts: Mapping[str, Iterable[str]] | None = None,
+    starts: Mapping[str, Iterable[str]] | None = None, typed: bool = True,
 ) -> None:  # fmt: skip
     """Checks all functions of a kernel, with AUTOGRAPH_STRICT=1. sites: how many failure sites there are. stage: what
-    has made them, for the message. starts: by function, further variables that have values at its beginning.
+    has made them, for the message. starts: by function, further variables that have values at its beginning. typed:
+    False for kernels that are known as text.
     Raises InvalidKernel, with the statement."""
     if os.environ.get("AUTOGRAPH_STRICT") != "1":
         return
     names = {function.name for function in functions}
     for function in functions:
         _Checker(function, names, sites, stage).check(set((starts or {}).get(function.name, ())))
+        if typed:
+            _Types(function, names, stage).check()
 
 
 class _Checker:
@@ -56,8 +63,7 @@ class _Checker:
         self.block(self.function.body, given)
 
     def fail(self, message: str, item: ir.Statement | None) -> None:
-        where = "" if item is None else "\n" + "\n".join(lines([item])[:3])
-        raise InvalidKernel(f"{message}, in '{self.function.name}' after {self.stage}{where}")
+        _fail(message, item, self.function, self.stage)
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -157,6 +163,100 @@ class _Checker:
             is_right = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
         if not is_right:
             self.fail(f"the constant {value!r} of type {type_.name}", inside)
+
+
+def _fail(message: str, item: ir.Statement | None, function: ir.Function, stage: str) -> None:
+    where = "" if item is None else "\n" + "\n".join(lines([item])[:3])
+    raise InvalidKernel(f"{message}, in '{function.name}' after {stage}{where}")
+
+
+class _Types:
+    """Checks the types in a function."""
+
+    def __init__(self, function: ir.Function, functions: set[str], stage: str) -> None:
+        self.function = function
+        self.functions = functions
+        self.stage = stage
+        self.variables: dict[str, Type] = {}
+
+    def check(self) -> None:
+        for item in ir.walk(self.function.body):
+            for operand in ir.operands(item):
+                self.expression(operand, item)
+            self.statement(item)
+
+    def fail(self, message: str, item: ir.Statement) -> None:
+        _fail(message, item, self.function, self.stage)
+
+    def statement(self, item: ir.Statement) -> None:
+        if isinstance(item, ir.Assign):
+            found = item.value.type
+            several = found.items if isinstance(found, Tuple) else (found,) * len(item.targets)
+            for name, type_ in zip(item.targets, (found,) if len(item.targets) == 1 else several):
+                self.variable(name, type_, item)
+        elif isinstance(item, ir.Alloc):
+            self.variable(item.name, item.variable.type, item)
+            self.index(item.size, item)
+        elif isinstance(item, ir.Store):
+            element = item.array.type.element if isinstance(item.array.type, Array) else None
+            self.index(item.index, item)
+            if item.value.type != element:
+                self.fail(
+                    f"{expression(item.value)} of type {_name(item.value.type)} is stored as {_name(element)}", item
+                )
+        elif isinstance(item, ir.For):
+            for bound in (item.start, item.stop, item.step):
+                if bound.type != INT64:
+                    self.fail(f"the bound {expression(bound)} of type {_name(bound.type)}", item)
+            self.variable(item.index, INT64, item)
+        elif isinstance(item, (ir.While, ir.If)):
+            self.condition(item.test, item)
+
+    def variable(self, name: str, type_: Type | None, inside: ir.Statement) -> None:
+        if type_ is None:
+            self.fail(f"the variable '{name}' has no type", inside)
+            return
+        known = self.variables.setdefault(name, type_)
+        if known != type_:
+            self.fail(f"the variable '{name}' is of type {_name(known)}, and here of type {_name(type_)}", inside)
+
+    def index(self, item: ir.Expr, inside: ir.Statement) -> None:
+        if not isinstance(item.type, Scalar) or item.type.kind not in "iu":
+            self.fail(f"the index {expression(item)} of type {_name(item.type)}", inside)
+
+    def condition(self, item: ir.Expr, inside: ir.Statement) -> None:
+        if item.type != BOOL:
+            self.fail(f"the condition {expression(item)} of type {_name(item.type)}", inside)
+
+    def expression(self, item: ir.Expr, inside: ir.Statement) -> None:
+        for operand in ir.operands(item):
+            self.expression(operand, inside)
+        if isinstance(item, ir.Var):
+            if item.name not in self.functions:
+                self.variable(item.name, item.type, inside)
+            return
+        if isinstance(item, (ir.Const, ir.Convert, ir.Named, ir.ElementType)):
+            return
+        if isinstance(item, ir.Load):
+            self.index(item.index, inside)
+        elif isinstance(item, ir.Select):
+            self.condition(item.test, inside)
+        elif isinstance(item, ir.Logic):
+            for operand in item.operands:
+                self.condition(operand, inside)
+        derived = replace(item, type=None).type
+        if item.type != derived and not (isinstance(item, ir.Call) and item.function in self.functions):
+            self.fail(f"{expression(item)} is declared as {_name(item.type)}, but its type is {_name(derived)}", inside)
+        if item.type is None and not (isinstance(item, ir.Call) and isinstance(inside, ir.Run)):
+            self.fail(f"{expression(item)} has no type", inside)
+
+
+def _name(type_: Type | None) -> str:
+    if isinstance(type_, Tuple):
+        return f"({', '.join(map(_name, type_.items))})"
+    if isinstance(type_, Array):
+        return f"{type_.element.name}[{':, ' * (type_.rank - 1)}:]"
+    return "unknown" if type_ is None else type_.name
 
 
 def _limits(type_: Scalar) -> tuple[int, int]:

@@ -1,7 +1,8 @@
-"""The functions that kernels call: the type of each one's result, and the instructions of a call.
+"""The functions that kernels call, as instructions.
 
 Functions of the library that are plain Python are translated like kernels (`program.py`). Those that are machine
-operations, which the library has as intrinsics for numba, are in the table `BUILTINS` here.
+operations, which the library has as intrinsics for numba, are in the table `BUILTINS` here; the types of their results
+are in `kernel_ir/result_types.py`.
 """
 
 from __future__ import annotations
@@ -10,20 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.kernel_ir.types import (
-    BOOL,
-    FLOAT32,
-    FLOAT64,
-    INT32,
-    INT64,
-    Array,
-    Scalar,
-    Tuple,
-    Type,
-    Unsupported,
-    met,
-)
-from runtime.llvm import arithmetic, memory, products, threads
+from runtime.kernel_ir import result_types
+from runtime.kernel_ir.types import BOOL, FLOAT32, FLOAT64, INT64, Array, Scalar, Type, Unsupported
+from runtime.llvm import arithmetic, products, threads
 from runtime.llvm.writer import ArrayValue, Value, Writer, literal
 
 
@@ -48,16 +38,17 @@ Operand = Any  # Value, ArrayValue, a tuple of them, ElementType, Function
 class CallRule:
     """How a function is called.
 
-    type_of     gives the type of the result for those of the arguments; None where there is no result
     write       writes the instructions: of a Writer, operands and the result's type
     allocates   whether it may fail for want of memory, by the types of the arguments
     lanes       whether operands may be vectors
+    type_of     gives the type of the result for those of the arguments, None where there is no result: for functions of
+                the program, whose results are inferred
     """
 
-    type_of: Callable[[Sequence[Any]], Type | None]
     write: Callable[[Writer, Sequence[Any], Any], Any]
     allocates: Callable[[Sequence[Any]], bool] = lambda types: False
     lanes: bool = False
+    type_of: Callable[[Sequence[Any]], Type | None] | None = None
 
 
 def rule(program: Any, function: str) -> CallRule:
@@ -67,54 +58,17 @@ def rule(program: Any, function: str) -> CallRule:
     found = builtins.get((module, name)) or (builtins.get(("lib", name)) if not dot else None)
     if found is not None:
         return found
-    if module == "math" and name in C_FUNCTIONS:
-        return _c_library(C_FUNCTIONS[name])
+    if module == "math" and name in result_types.C_FUNCTIONS:
+        return _c_library(_C_NAMES.get(name, name))
     if module not in ("", "lib"):
         raise Unsupported(f"the function {function}")
     if program.has_formula(name):
-        return CallRule(_same_float, lambda w, operands, type_: w.program.vector_call(w, name, operands), lanes=True)
+        return CallRule(lambda w, operands, type_: w.program.vector_call(w, name, operands), lanes=True)
     return CallRule(
-        lambda types: program.function(name, types).result,
         lambda w, operands, type_: w.program.call(w, name, operands),
         lambda types: bool(program.function(name, types).allocates),
+        type_of=lambda types: program.function(name, types).result,
     )
-
-
-# --- type rules ------------------------------------------------------------------------------------------------------
-
-
-def _scalars(types: Sequence[Any]) -> list[Scalar]:
-    if not types or not all(isinstance(type_, Scalar) for type_ in types):
-        raise Unsupported("a function of numbers with an operand that isn't a number")
-    return list(types)
-
-
-def _common(types: Sequence[Any]) -> Scalar:
-    first, *others = _scalars(types)
-    for other in others:
-        first = met(first, other)
-    return first
-
-
-def _same_float(types: Sequence[Any]) -> Scalar:
-    common = _common(types)
-    if not common.is_float or any(type_ != common for type_ in types):
-        raise Unsupported("a function of floats with an operand that isn't a float")
-    return common
-
-
-def real(types: Sequence[Any]) -> Scalar:
-    """Of NumPy's and math's functions: floats keep their type, integers become float64."""
-    common = _common(types)
-    return common if common.is_float else FLOAT64
-
-
-def _fixed(type_: Type | None) -> Callable[[Sequence[Any]], Type | None]:
-    return lambda types: type_
-
-
-def _first(types: Sequence[Any]) -> Type:
-    return _scalars(types[:1])[0]
 
 
 # --- builtins --------------------------------------------------------------------------------------------------------
@@ -124,7 +78,10 @@ def _intrinsic(name: str, flags: str = "") -> CallRule:
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return w.program.intrinsic(w, name, *(arithmetic.cast(w, operand, type_) for operand in operands), flags=flags)
 
-    return CallRule(real, write, lanes=True)
+    return CallRule(write, lanes=True)
+
+
+_C_NAMES = {"gamma": "tgamma"}  # where C has another name than Python; float32 has it with an f at the end
 
 
 def _c_library(name: str) -> CallRule:
@@ -132,7 +89,7 @@ def _c_library(name: str) -> CallRule:
         arguments = [arithmetic.cast(w, operand, type_) for operand in operands]
         return w.program.external(w, name + ("f" if type_ == FLOAT32 else ""), type_, arguments)
 
-    return CallRule(real, write)
+    return CallRule(write)
 
 
 def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
@@ -154,19 +111,19 @@ def _chosen(op: str) -> CallRule:
             best = arithmetic.chosen(w, arithmetic.compare(w, op, other, best), other, best)
         return best
 
-    return CallRule(_common, write, lanes=True)
+    return CallRule(write, lanes=True)
 
 
 def _classified(comparison: str, value: float) -> CallRule:
     """A truth value from the size of a float."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-        x = arithmetic.cast(w, operands[0], real([operands[0].type.times(1)]))
+        x = arithmetic.cast(w, operands[0], result_types.real(operands[0].type.times(1)))
         size = w.program.intrinsic(w, "fabs", x)
         found = w.op(f"fcmp {comparison} {x.type.ir} {size.text}, {literal(value, x.type).text}")
         return Value(BOOL.times(x.type.lanes), found)
 
-    return CallRule(_fixed(BOOL), write, lanes=True)
+    return CallRule(write, lanes=True)
 
 
 def _reassociable(instruction: str) -> CallRule:
@@ -176,7 +133,7 @@ def _reassociable(instruction: str) -> CallRule:
         total, value = operands[0], arithmetic.cast(w, operands[1], type_)
         return Value(type_, w.op(f"{instruction} reassoc nsz {type_.ir} {total.text}, {value.text}"))
 
-    return CallRule(_first, write)
+    return CallRule(write)
 
 
 def _bits(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
@@ -187,18 +144,12 @@ def _bits(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
 def _reinterpretation(kinds: dict[Scalar, Scalar]) -> CallRule:
     """The same bits as a number of another kind. kinds: by the operand's type, that of the result."""
 
-    def type_of(types: Sequence[Any]) -> Scalar:
-        found = kinds.get(_scalars(types[:1])[0].times(1))
-        if found is None:
-            raise Unsupported(f"the bits of {types[0]}")
-        return found
-
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         (x,) = operands
         wanted = kinds[x.type.times(1)].times(x.type.lanes)
         return Value(wanted, w.op(f"bitcast {x.type.ir} {x.text} to {wanted.ir}"))
 
-    return CallRule(type_of, write, lanes=True)
+    return CallRule(write, lanes=True)
 
 
 def _here(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
@@ -212,31 +163,9 @@ def _interrupted(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     return Value(BOOL, w.op("call i1 @interrupted()"))
 
 
-def _empty_type(types: Sequence[Any]) -> Array:
-    count, element = types
-    if not isinstance(count, Scalar) or count.is_float or not isinstance(element, ElementType):
-        raise Unsupported("np.empty with such arguments")
-    return Array(element.type)
-
-
-def _empty(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:
-    return memory.empty(w, type_, arithmetic.cast(w, operands[0], INT64))
-
-
-def _flat_type(types: Sequence[Any]) -> Array:
-    return Array(types[0].element)
-
-
 def _flat(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:
     (array,) = operands
     return ArrayValue(type_, array.owner, array.data, (w.size(array),), array.owned)
-
-
-def _shaped_type(types: Sequence[Any]) -> Array:
-    dims, line = types
-    if not isinstance(dims, Tuple) or not isinstance(line, Array):
-        raise Unsupported("lib.shaped with such arguments")
-    return Array(line.element, len(dims.items))
 
 
 def _shaped(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:
@@ -255,15 +184,6 @@ def _in_threads(w: Writer, operands: Sequence[Any], type_: Any) -> None:
     threads.write(w, callee, wanted, total, arguments)
 
 
-# Functions of the C library, which float32 has with an f at the end.
-C_FUNCTIONS = {
-    name: name
-    for name in (
-        "exp", "expm1", "log", "log1p", "log2", "log10", "exp2", "cbrt", "pow", "sin", "cos", "tan", "asin", "acos",
-        "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "hypot", "fmod", "erf", "erfc", "lgamma",
-    )
-} | {"gamma": "tgamma"}  # fmt: skip
-
 JOINED = frozenset({"lib.sin", "lib.cos"})  # formulas of one number that have a joint one
 
 BUILTINS: dict[tuple[str, str], CallRule] = {
@@ -273,21 +193,20 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     **{(module, "isfinite"): _classified("olt", float("inf")) for module in ("np", "math")},
     **{(module, "isinf"): _classified("oeq", float("inf")) for module in ("np", "math")},
     **{(module, "isnan"): _classified("uno", 0.0) for module in ("np", "math")},
-    ("np", "empty"): CallRule(_empty_type, _empty, lambda types: True),
-    ("", "abs"): CallRule(_first, _abs, lanes=True),
+    ("", "abs"): CallRule(_abs, lanes=True),
     ("", "max"): _chosen(">"),
     ("", "min"): _chosen("<"),
-    ("lib", "flat"): CallRule(_flat_type, _flat),
-    ("lib", "shaped"): CallRule(_shaped_type, _shaped),
+    ("lib", "flat"): CallRule(_flat),
+    ("lib", "shaped"): CallRule(_shaped),
     ("lib", "add"): _reassociable("fadd"),
     ("lib", "mul"): _reassociable("fmul"),
     ("lib", "maximum"): _intrinsic("maximum", "nsz "),
     ("lib", "minimum"): _intrinsic("minimum", "nsz "),
-    ("lib", "bits"): CallRule(_fixed(INT64), _bits),
-    ("lib", "as_bits"): _reinterpretation({FLOAT32: INT32, FLOAT64: INT64}),
-    ("lib", "from_bits"): _reinterpretation({INT32: FLOAT32, INT64: FLOAT64}),
-    ("lib", "here"): CallRule(_fixed(INT64), _here),
-    ("lib", "interrupted"): CallRule(_fixed(BOOL), _interrupted),
-    ("lib", "in_threads"): CallRule(_fixed(None), _in_threads),
-    ("lib", "gemm"): CallRule(_fixed(None), products.write),
+    ("lib", "bits"): CallRule(_bits),
+    ("lib", "as_bits"): _reinterpretation(result_types.AS_BITS),
+    ("lib", "from_bits"): _reinterpretation(result_types.FROM_BITS),
+    ("lib", "here"): CallRule(_here),
+    ("lib", "interrupted"): CallRule(_interrupted),
+    ("lib", "in_threads"): CallRule(_in_threads),
+    ("lib", "gemm"): CallRule(products.write),
 }

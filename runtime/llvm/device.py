@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type, results
+from runtime.kernel_ir.result_types import C_FUNCTIONS
+from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, results
 from runtime.llvm import arithmetic, calls
 from runtime.llvm.calls import CallRule
 from runtime.llvm.device_layout import (
@@ -30,11 +31,11 @@ from runtime.llvm.writer import ArrayValue, Value, Writer, part_types
 
 
 def _number(symbol: str) -> CallRule:
-    return CallRule(lambda types: INT64, lambda w, operands, type_: Value(INT64, w.op(f"call i64 @{symbol}()")))
+    return CallRule(lambda w, operands, type_: Value(INT64, w.op(f"call i64 @{symbol}()")))
 
 
 def _effect(write: Callable[[Writer, Sequence[Any]], None]) -> CallRule:
-    return CallRule(lambda types: None, lambda w, operands, type_: write(w, operands))
+    return CallRule(lambda w, operands, type_: write(w, operands))
 
 
 def _barrier(symbol: str) -> CallRule:
@@ -58,11 +59,6 @@ def _load(w: Writer, place: str, type_: Scalar) -> Value:
 
 def _index(w: Writer, item: Value) -> str:
     return arithmetic.cast(w, item, INT64).text
-
-
-def _last_type(types: Sequence[Any]) -> Type:
-    last: Type = types[-1]
-    return last
 
 
 def _bits(w: Writer, item: Value) -> tuple[str, int]:
@@ -134,7 +130,7 @@ def _got_in_block(symbol: str) -> CallRule:
         given = ", ".join(f"i64 {_index(w, each)}" for each in operands[:-1])
         return _load(w, w.op(f"call ptr @{symbol}({given})"), type_)
 
-    return CallRule(_last_type, write)
+    return CallRule(write)
 
 
 def _write_at(offset: int) -> CallRule:
@@ -153,7 +149,7 @@ def _read_at(offset: int) -> CallRule:
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return _load(w, _place(w, offset, _index(w, operands[0])), type_)
 
-    return CallRule(_last_type, write)
+    return CallRule(write)
 
 
 def _alignment(array: Array) -> int:
@@ -215,11 +211,11 @@ def _c_function(name: str) -> CallRule:
             return w.program.vector_call(w, name, given)
         return w.program.call(w, name, given)  # raises Unsupported where there is none
 
-    return CallRule(calls.real, write)
+    return CallRule(write)
 
 
 BUILTINS: dict[tuple[str, str], CallRule] = {
-    **{("math", name): _c_function(name) for name in calls.C_FUNCTIONS},
+    **{("math", name): _c_function(name) for name in C_FUNCTIONS},
     **{key: rule for key, rule in calls.BUILTINS.items() if key not in {("lib", "gemm"), ("lib", "in_threads")}},
     ("gpu", "thread"): _number("gpu_thread"),
     ("gpu", "threads"): _number("gpu_threads"),
@@ -231,30 +227,30 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "block_barrier"): _barrier("gpu_block_barrier"),
     ("gpu", "warp_barrier"): _barrier("gpu_warp_barrier"),
     ("gpu", "warp_size"): _number("gpu_warp_size"),
-    ("gpu", "of_lane"): CallRule(lambda types: types[0], _of_lane),
+    ("gpu", "of_lane"): CallRule(_of_lane),
     ("gpu", "put_of_warp"): _put_in_block("gpu_place_of_warp"),
     ("gpu", "got_of_warp"): _got_in_block("gpu_place_of_warp"),
     ("gpu", "put_of_block"): _effect(_put_of_block),
-    ("gpu", "got_of_block"): CallRule(_last_type, _got_of_block),
+    ("gpu", "got_of_block"): CallRule(_got_of_block),
     ("gpu", "put_of_block_total"): _put_in_block("gpu_place_of_block_total"),
     ("gpu", "got_of_block_total"): _got_in_block("gpu_place_of_block_total"),
     ("gpu", "put_in_tile"): _put_in_block("gpu_place_in_tile"),
     ("gpu", "got_in_tile"): _got_in_block("gpu_place_in_tile"),
-    ("gpu", "fma"): CallRule(_last_type, _fma),
-    ("gpu", "is_aligned"): CallRule(lambda types: BOOL, _is_aligned),
-    ("gpu", "part"): CallRule(lambda types: types[0], _part),
-    ("gpu", "aligned_part"): CallRule(lambda types: types[0], _aligned_part),
-    ("gpu", "zero_of"): CallRule(lambda types: types[0].element, lambda w, operands, type_: Value(type_, _zero(type_))),
+    ("gpu", "fma"): CallRule(_fma),
+    ("gpu", "is_aligned"): CallRule(_is_aligned),
+    ("gpu", "part"): CallRule(_part),
+    ("gpu", "aligned_part"): CallRule(_aligned_part),
+    ("gpu", "zero_of"): CallRule(lambda w, operands, type_: Value(type_, _zero(type_))),
     ("gpu", "turn"): _number("gpu_turn"),
     ("gpu", "end_turn"): _effect(lambda w, operands: w.line("call void @gpu_end_turn()")),
     ("gpu", "hand_over"): _write_at(HANDED_OVER),
     ("gpu", "handed_over"): _read_at(HANDED_OVER),
-    ("gpu", "interrupted"): CallRule(lambda types: BOOL, _interrupted),
+    ("gpu", "interrupted"): CallRule(_interrupted),
     ("gpu", "report"): _effect(_report),
-    ("gpu", "failed"): CallRule(lambda types: BOOL, _failed),
-    ("gpu", "first_failure"): CallRule(lambda types: INT64, _first_failure),
+    ("gpu", "failed"): CallRule(_failed),
+    ("gpu", "first_failure"): CallRule(_first_failure),
     ("gpu", "tell"): _write_at(DETAILS),
-    ("gpu", "told"): CallRule(lambda types: INT64, _told),
+    ("gpu", "told"): CallRule(_told),
 }
 
 

@@ -5,8 +5,8 @@ statements until no type changes; an expression in which something isn't known y
 library's functions are generic, so each is inferred once for each list of parameter types that it is called with. A
 function that calls itself declares what it returns.
 
-Where an expression in the IR states its type, inference must agree with it (checked with AUTOGRAPH_STRICT=1); without
-the check, the stated type is taken.
+Expressions that lowering made have their types (`kernel_ir/ir.py`), which are taken as they are. Inference is for the
+library's functions, and for kernels that are known as text.
 
 A name may stand for a tuple: after `failed = (a, b)`, `return (1,) + failed` returns three values. Such a name is no
 variable: its items are written where it is used.
@@ -19,7 +19,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.kernel_ir import ir, print_python
+from runtime.kernel_ir import ir, print_python, result_types
 from runtime.kernel_ir.types import (
     BOOL,
     FLOAT32,
@@ -31,7 +31,6 @@ from runtime.kernel_ir.types import (
     Tuple,
     Type,
     Unsupported,
-    arithmetic,
     unified,
 )
 from runtime.llvm import calls
@@ -69,6 +68,7 @@ class Inference:
         self._tuple_statements: dict[str, ir.Statement] = {}
         self._types: dict[int, tuple[ir.Expr, Type | None]] = {}  # by identity; holding the expression keeps it unique
         self._failures: dict[ir.Statement, tuple[ir.Expr, ...]] = {}
+        self._note_calls()
         self._settled, self._changed = False, True
         while self._changed and not self._settled:
             self._settled = True  # until a type is missing, or one that may have been looked at changes
@@ -214,9 +214,9 @@ class Inference:
 
     def of(self, item: ir.Expr) -> Type | None:
         """The type of an expression as far as it is known."""
-        kind = type(item)
-        if kind is ir.Const:
+        if item.type is not None:
             return item.type
+        kind = type(item)
         if kind is ir.Var:
             found = self._var(item)  # type: ignore[arg-type]
         else:
@@ -224,8 +224,6 @@ class Inference:
             if known is not None:
                 return known[1]
             found = _EXPRESSIONS[kind](self, item)
-            if item.type is not None and found is not None and found is not item.type:
-                found = _agreed(item, found)
             self._types[id(item)] = item, found
         if found is None:
             self._settled = False
@@ -279,8 +277,7 @@ class Inference:
 
     def _var(self, item: ir.Var) -> Type | None:
         if item.name in self.variables:
-            found = self.variables[item.name]
-            return found if item.type is None or found is None or found is item.type else _agreed(item, found)
+            return self.variables[item.name]
         return self._literal(item)  # None: it is assigned further down
 
     def _size(self, item: ir.Size | ir.Dim) -> Type:
@@ -292,11 +289,7 @@ class Inference:
         if isinstance(array, ir.Var) and array.name in self.tuples:
             raise Unsupported("an element of a tuple")
         type_ = self.of(array)
-        if type_ is None:
-            return None
-        if not isinstance(type_, Array) or type_.rank != 1:
-            raise Unsupported("an element of a value that isn't a flat array")
-        return type_.element
+        return None if type_ is None else result_types.element(type_)
 
     def _load(self, item: ir.Load) -> Type | None:
         self.of(item.index)
@@ -307,30 +300,14 @@ class Inference:
         if literal is not None:
             return literal
         a, b = self.of(item.left), self.of(item.right)
-        if a is None or b is None:
-            return None
-        if not isinstance(a, Scalar) or not isinstance(b, Scalar):
-            raise Unsupported("an operator of arrays")
-        if item.op == "/":
-            return arithmetic(a, b) if a.is_float or b.is_float else FLOAT64
-        if item.op in _BITWISE and a == b == BOOL:
-            return BOOL
-        if item.op in _SHIFTS:
-            return UINT64 if a.kind == "u" else INT64
-        return arithmetic(a, b)
+        return None if a is None or b is None else result_types.binary(item.op, a, b)
 
     def _unary(self, item: ir.Unary) -> Type | None:
         literal = self._literal(item)
         if literal is not None:
             return literal
         type_ = self.of(item.operand)
-        if item.op == "not":
-            return BOOL
-        if type_ is None or (isinstance(type_, Scalar) and type_.is_float):
-            return type_
-        if not isinstance(type_, Scalar) or type_ == BOOL:
-            raise Unsupported("an operator of a truth value or an array")
-        return UINT64 if type_.kind == "u" else INT64
+        return None if type_ is None else result_types.unary(item.op, type_)
 
     def _compare(self, item: ir.Compare) -> Type:
         self.of(item.left)
@@ -358,6 +335,8 @@ class Inference:
 
     def result_of(self, item: ir.Call) -> Type | None:
         """The type of a call's result, once all types are known; None where it has none."""
+        if item.type is not None:
+            return item.type
         known = self._types.get(id(item))
         return known[1] if known is not None else self._called(item)[1]
 
@@ -370,7 +349,24 @@ class Inference:
         self.called.add(item.function)
         rule = self.program.call_rule(item.function)
         self.allocates |= rule.allocates(types)
-        return True, rule.type_of(types)
+        if rule.type_of is not None:
+            return True, rule.type_of(types)
+        result_type = result_types.rule_of(item.function)
+        if result_type is None:
+            raise Unsupported(f"the result of {item.function}")
+        return True, result_type(*types)
+
+    def _note_calls(self) -> None:
+        """Takes in what is called for results whose types are known."""
+        for statement in ir.walk(self.function.body):
+            for item in ir.expressions(statement):
+                if type(item) is ir.Call and item.type is not None:
+                    self._check_result(item, self._called(item)[1])
+
+    def _check_result(self, item: ir.Call, found: Type | None) -> None:
+        """What a function of the program returns must be what the call says, with AUTOGRAPH_STRICT=1."""
+        if found != item.type and os.environ.get("AUTOGRAPH_STRICT") == "1":
+            raise AssertionError(f"{print_python.expression(item)} is declared as {item.type}, but gives {found}")
 
     def _argument(self, item: ir.Expr) -> Any:
         """The type of an argument, or what it names that isn't a value; None as long as it isn't known."""
@@ -413,17 +409,6 @@ def _is_plain(item: ir.Expr) -> bool:
     """Whether an expression may be an operand of one that is computed here: a constant as Python writes numbers."""
     return type(item) is not ir.Const or item.type in (INT64, FLOAT64) or (item.type == UINT64 and item.value >= 2**63)
 
-
-def _agreed(item: ir.Expr, found: Type) -> Type:
-    """The type that an expression states, which should be the one that was found."""
-    stated = item.type
-    assert stated is not None
-    if stated != found and os.environ.get("AUTOGRAPH_STRICT") == "1":
-        raise AssertionError(f"{print_python.expression(item)} is declared as {stated}, but its type is {found}")
-    return stated
-
-
-_BITWISE, _SHIFTS = frozenset({"&", "|", "^"}), frozenset({"<<", ">>"})
 
 _STATEMENTS: dict[type, Callable[[Inference, Any], None]] = {
     ir.Assign: Inference._assign,

@@ -78,7 +78,7 @@ def pass_text(name: str, source: str) -> str:
         before = _printed(kernel)
         dict(PASSES)[name](kernel)
         given = {name: {*known, *kernel.starts[name]} for name, known in kernel.given.items()}
-        verify(kernel.functions, len(kernel.sites), name, given)
+        verify(kernel.functions, len(kernel.sites), name, given, typed=False)
         after = _printed(kernel)
         return (UNCHANGED if before == after else marked(before, after)) + "\n"
     function, gradient = concrete(source)

@@ -1,4 +1,4 @@
-"""Types in kernels: those of constants and loop counters, those that expressions state, and what failures return."""
+"""Types in kernels: those of constants and loop counters, and what failures return."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from runtime.codegen.backends import llvm_backend
 from runtime.kernel_ir import ir, print_python
 from runtime.kernel_ir.parse_python import parse_functions
-from runtime.kernel_ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Scalar, Tuple, Unsupported
+from runtime.kernel_ir.types import FLOAT32, FLOAT64, INT32, INT64, SCALARS, Scalar, Tuple, Unsupported
 from runtime.llvm import target
 from runtime.llvm.infer import Inference
 from runtime.llvm.program import Program
@@ -113,27 +113,10 @@ def test_inference_is_linear_in_the_depth_of_expressions() -> None:
     assert large - middle <= 2.2 * (middle - small)
 
 
-# --- stated types ----------------------------------------------------------------------------------------------------
-
-STATED = function(ir.Return((ir.Binary("+", ir.Var("x", INT32), ir.Var("x", INT32), INT32),)))
-
-
-def test_a_stated_type_must_be_the_one_that_is_inferred() -> None:
-    with pytest.raises(AssertionError, match=r"x \+ x is declared as .*int32.*int64"):
-        inferred(STATED, INT32)
-    right = function(ir.Return((ir.Binary("+", ir.Var("x", INT32), ir.Var("x", INT32), INT64),)))
-    assert inferred(right, INT32).result == INT64
-
-
-def test_a_stated_type_is_taken_outside_of_strict_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AUTOGRAPH_STRICT")
-    assert inferred(STATED, INT32).result == INT32
-
-
 # --- leaving ---------------------------------------------------------------------------------------------------------
 
 FAILING = function(
-    ir.If(ir.Compare("<", X, ir.Const(0, INT64), BOOL), [ir.Fail(3, (X,))]),
+    ir.If(ir.Compare("<", X, ir.Const(0, INT64)), [ir.Fail(3, (X,))]),
     ir.Return((ir.Const(0, INT64), ir.Const(0, INT64), ir.Convert(FLOAT64, X))),
 )
 

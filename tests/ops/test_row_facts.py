@@ -22,9 +22,10 @@ NAMESPACES = ("runtime/ops/api.py", "runtime/ops/numpy", "runtime/array_api")
 # file and what its list is assigned to, or the function that it stands in → why it may be there
 EXCEPTIONS = {
     ("runtime/codegen/device/c_functions.py", "_ANGLES"): "functions of the C library",
-    ("runtime/codegen/kernel/scalars.py", "OWN"): "functions of kernels (`math.sin`)",
     ("runtime/codegen/kernel/scalars.py", "_QUICK_ALONE"): "functions of kernels",
-    ("runtime/llvm/calls.py", "C_FUNCTIONS"): "functions of the C library",
+    ("runtime/kernel_ir/result_types.py", "C_FUNCTIONS"): "functions of the C library",
+    ("runtime/kernel_ir/result_types.py", "FORMULAS"): "functions of kernels (`math.sin`)",
+    ("runtime/kernel_ir/result_types.py", "CALLS"): "functions of kernels",
     ("runtime/llvm/calls.py", "BUILTINS"): "functions of kernels",
     ("runtime/graph/passes/rules/algebra.py", "RULES"): "a rule that several ops share",
     ("runtime/graph/passes/rewrites/complex_parts.py", "_RULES"): "ops that a rule adds",

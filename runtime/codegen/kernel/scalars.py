@@ -6,6 +6,7 @@ from typing import Any
 
 from runtime.dtypes import DType, as_dtype
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.result_types import FORMULAS
 from runtime.kernel_ir.types import SCALARS, Scalar
 
 HEAD = """import math
@@ -19,6 +20,12 @@ import runtime.codegen.kernel_library.functions as lib
 def machine_type(dtype: DType) -> Scalar:
     """The type of a dtype's elements in registers."""
     return SCALARS[dtype.name]
+
+
+def variable_of(name: str, dtype: DType, rank: int | None = 0) -> ir.Var:
+    """The variable of a number, or of a flat array where `rank` isn't 0."""
+    element = machine_type(dtype)
+    return ir.array_variable(name, element) if rank else ir.Var(name, element)
 
 
 def literal(value: Any, dtype: DType) -> ir.Const:
@@ -70,16 +77,12 @@ def reinterpret(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
 # The ops that make numbers of another dtype, whatever the dtypes are.
 CONVERSIONS = {"cast": convert, "bitcast": reinterpret}
 
-# Functions that loops can vectorise, our own: the C library computes one number at a time. `math` has no sigmoid and no
-# softplus; the ops' rules name them all the same, since they are better computed as one function.
-OWN = (
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "expm1", "log",
-    "log1p", "pow", "sigmoid", "sin", "sinh", "softplus", "tan", "tanh",
-)  # fmt: skip
-_OWN_CALLS = {f"math.{name}": f"lib.{name}" for name in OWN}
+# `math` has no sigmoid and no softplus; the ops' rules name them all the same, since they are better computed as one
+# function.
+_OWN_CALLS = {f"math.{name}": f"lib.{name}" for name in FORMULAS}
 # Where there is one number only, the C library's tables answer these in half the time.
 _QUICK_ALONE = {"exp", "log", "pow"}
-_OWN_CALLS_ALONE = {f"math.{name}": f"lib.{name}" for name in OWN if name not in _QUICK_ALONE}
+_OWN_CALLS_ALONE = {f"math.{name}": f"lib.{name}" for name in FORMULAS if name not in _QUICK_ALONE}
 
 
 def fast(expr: ir.Expr, dtype: DType, alone: bool = False) -> ir.Expr:

@@ -12,9 +12,10 @@ import numpy as np
 
 from runtime import errors
 from runtime.codegen.kernel.reports import NestReport
-from runtime.dtypes import DType
+from runtime.dtypes import DType, as_dtype, uint64
 from runtime.graph.spans import at_span, describe_span
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import parsed
 from runtime.ops.random.stateful import Borrowed
 from runtime.ops.strings.tensor_format import format_tensor
 from runtime.types import StackType, TokenType, Type
@@ -101,19 +102,18 @@ class Unfit(ErrorSite):
 class Kept:
     """Variables of the kernel that hold what was last committed for an `ag.Variable`. flag: whether anything was."""
 
-    flag: str
-    name: str
+    flag: ir.Var
+    value: ir.Var
     dims: tuple[ir.Var, ...]
     slot: Slot
 
     @property
     def variables(self) -> tuple[str, ...]:
-        return (self.flag, self.name, *(dim.name for dim in self.dims))
+        return (self.flag.name, self.value.name, *(dim.name for dim in self.dims))
 
     def result(self) -> ir.Expr:
         """The value as a kernel returns it."""
-        value = ir.Var(self.name)
-        return ir.call("lib.shaped", ir.Tuple(self.dims), value) if self.slot.rank > 1 else value
+        return ir.call("lib.shaped", ir.Tuple(self.dims), self.value) if self.slot.rank > 1 else self.value
 
 
 @dataclass(frozen=True)
@@ -205,14 +205,20 @@ def signature_of(slots: Sequence[Slot], constants: Sequence[Any]) -> str:
         elif slot.kind != "token":
             assert slot.dtype is not None
             parts.append(numba_type(slot.dtype, slot.rank))
-    for constant in constants:
-        if isinstance(constant, np.ndarray):
-            parts.append(
-                f"{'boolean' if constant.dtype.kind == 'b' else constant.dtype.name}[{':,' * (constant.ndim - 1)}::1]"
-            )
-        else:
-            parts.append("uint64[::1]" if isinstance(constant, Borrowed) else "int64")
+    parts += map(_constant_type, constants)
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def _constant_type(constant: Any) -> str:
+    """The type of a further argument as numba reads it."""
+    if isinstance(constant, np.ndarray):
+        return numba_type(as_dtype(constant.dtype), constant.ndim)
+    return numba_type(uint64, 1) if isinstance(constant, Borrowed) else "int64"
+
+
+def constant_variable(name: str, constant: Any) -> ir.Var:
+    """The variable of a further argument."""
+    return ir.Var(name, parsed(_constant_type(constant)))
 
 
 def slot_of(type_: Type) -> Slot:

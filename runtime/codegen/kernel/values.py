@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.codegen.kernel.scalars import machine_type
 from runtime.codegen.symbolic.ranges import Atom, Known
 from runtime.dtypes import DType
 from runtime.kernel_ir import ir
@@ -41,6 +42,7 @@ class Buffer:
 
     def __init__(self, name: str, dtype: DType, owned: bool = False, outside: Buffer | None = None) -> None:
         self.name = name
+        self.variable = ir.array_variable(name, machine_type(dtype))
         self.dtype = dtype
         self.owned = owned
         self.values: list[Any] = []
@@ -111,20 +113,25 @@ class Vector:
 
 @dataclass(frozen=True, eq=False)
 class StackRef:
-    """Variables of a stack. `shared`: an older handle on the same buffers may still be used, so a push must copy."""
+    """The variables of a stack; those of the dimensions are `NO_VARIABLE` for rank 0. `shared`: an older handle on the
+    same buffers may still be used, so a push must copy."""
 
     dtype: DType
     rank: int
-    data: str
-    dims: str
-    top: str
-    dims_top: str
+    data: ir.Var
+    dims: ir.Var
+    top: ir.Var
+    dims_top: ir.Var
     shared: bool = False
     reserved: bool = False  # there is room for the one value that this trip of a loop pushes (see passes/strip_mine.py)
 
     @property
-    def variables(self) -> tuple[str, ...]:
+    def variables(self) -> tuple[ir.Var, ...]:
         return (self.data, self.top) if self.rank == 0 else (self.data, self.top, self.dims, self.dims_top)
+
+
+# Stands for the variables that a stack of rank 0 doesn't have.
+NO_VARIABLE = ir.size_variable("")
 
 
 class _Token:

@@ -72,7 +72,7 @@ class Access:
         if isinstance(ref, Virtual):
             by_axis = {axis: loop for loop in loops for axis in loop.axes}
             return ref.element([self._index(by_axis[axis], axis) for axis in range(self.lead, len(self.kinds))])
-        return ir.load(ref.buffer.name, self.offset(loops, name_offset))
+        return ir.load(ref.buffer.variable, self.offset(loops, name_offset))
 
     def offset(self, loops: Sequence[Loop], name_offset: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
         """Where the element lies in the flat buffer."""

@@ -264,7 +264,7 @@ class Nest:
                 if not isinstance(expr, ir.Var) and self.low.region.uses[value] > 1:
                     expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
                 place = Access(self.low, places[node], self.dims).offset(self.loops, self.name_offset)
-                self.low.add(ir.store(places[node].buffer.name, place, expr))
+                self.low.add(ir.store(places[node].buffer.variable, place, expr))
             elif self.low.region.uses[value] > 1 or len(expression(expr)) > cost_model.NEST_EXPRESSION_CHARACTERS:
                 expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
             self.elements[value] = expr

@@ -92,7 +92,7 @@ class _Reductions:
         self.nodes = nodes
         self.places = places
         self.short = False  # the loops that accumulate are short
-        self.where: dict[Node, str] = {}  # for arg-reductions: the variable or the memory with the positions
+        self.where: dict[Node, ir.Var] = {}  # for arg-reductions: the variable or the memory with the positions
         self.kept: Dims = tuple(ir.ONE if axis in self.axes else d for axis, d in enumerate(nest.dims))
 
     # --- shapes of loops -----------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class _Reductions:
             self.nest.offsets = {}
             offset = self._place_of(self.nodes[0]).offset(outer, self.nest.name_offset)
             for node in self.nodes:
-                self.low.add(ir.store(outs[node].name, offset, self._result(node, totals[node])))
+                self.low.add(ir.store(outs[node].variable, offset, self._result(node, totals[node])))
 
         self.nest.lower_nest(outer, body)
         for node in self.nodes:
@@ -133,18 +133,18 @@ class _Reductions:
             totals = self._columns_in_parts(running, size)
         else:
             totals = {node: self._cleared(node, size, self._dtype(node)) for node in self.nodes}
-            steps = {node: self._column_step(node, totals[node].name, None) for node in self.nodes}
+            steps = {node: self._column_step(node, totals[node].variable, None) for node in self.nodes}
             self.nest.lower_loops(self.nest.loops, lambda: self.nest.lower_body(self.places, steps))
         for node in self.nodes:
             if node in self.where:
-                self._define_array(node, Buffer(self.where[node], node.outputs[0].dtype, owned=True))
+                self._define_array(node, Buffer(self.where[node].name, node.outputs[0].dtype, owned=True))
                 continue
             total = totals[node]
             index = low.index_name(0)
-            found = self._result(node, ir.load(total.name, index))
-            if found != ir.load(total.name, index):
+            found = self._result(node, ir.load(total.variable, index))
+            if found != ir.load(total.variable, index):
                 out = low.new_buffer(size, node.outputs[0].dtype, node.outputs[0].name)
-                low.loop(index, size, [ir.store(out.name, index, found)])
+                low.loop(index, size, [ir.store(out.variable, index, found)])
                 total = out
             self._define_array(node, total)
 
@@ -164,13 +164,13 @@ class _Reductions:
             self._set_bounds(first, number, length)
             found = self._accumulate(inside)
             for node in self.nodes:
-                low.add(ir.store(some[node].name, number, found[node]))
+                low.add(ir.store(some[node].variable, number, found[node]))
         low.nest(number, parts, block, large=True)
         self.short = False
         totals = {node: self._start(node, wide[node]) for node in self.nodes}
         with low.nested() as block:
             for node in self.nodes:
-                self._add(node, totals[node], ir.load(some[node].name, number), self._narrow(node), wide[node])
+                self._add(node, totals[node], ir.load(some[node].variable, number), self._narrow(node), wide[node])
         low.loop(number, parts, block)
         return totals
 
@@ -186,12 +186,12 @@ class _Reductions:
             self._set_bounds(first, number, length)
             for node in self.nodes:
                 start = scalars.literal(_reduction(node).start(self._narrow(node)), self._narrow(node))
-                low.loop(index, size, [ir.store(some[node].name, number * size + index, start)])
+                low.loop(index, size, [ir.store(some[node].variable, number * size + index, start)])
             self.short = True
             begin = low.assign(number * size, "at")
             if len(running) == 2 and isinstance(running[1].size, ir.Const) and not is_costly(self.nest.group.nodes):
                 self._rows_together(running, some, begin)
-            steps = {node: self._column_step(node, some[node].name, begin) for node in self.nodes}
+            steps = {node: self._column_step(node, some[node].variable, begin) for node in self.nodes}
             self.nest.lower_loops(self.nest.loops, lambda: self.nest.lower_body(self.places, steps))
         low.nest(number, parts, block, large=True)
         self.short = False
@@ -199,7 +199,10 @@ class _Reductions:
         with low.nested() as block:
             for node in self.nodes:
                 with low.nested() as columns:
-                    target, part = ir.load(totals[node].name, index), ir.load(some[node].name, number * size + index)
+                    target, part = (
+                        ir.load(totals[node].variable, index),
+                        ir.load(some[node].variable, number * size + index),
+                    )
                     self._add(node, target, part, self._narrow(node), self._dtype(node))
                 low.loop(index, size, columns)
         low.loop(number, parts, block)
@@ -211,8 +214,8 @@ class _Reductions:
         known = dict(self.nest.elements)
         start, end = (low.assign(bound, "row") for bound in rows.bounds)
         rest = low.assign(end - (end - start) % cost_model.COLUMN_UNROLL, "rest")
-        first = ir.Var(low.names.fresh("row"))
-        places = {node: ir.load(some[node].name, begin + columns.index) for node in self.nodes}
+        first = ir.size_variable(low.names.fresh("row"))
+        places = {node: ir.load(some[node].variable, begin + columns.index) for node in self.nodes}
         with low.nested() as block:
             with low.nested() as column:
                 totals = {node: low.assign(places[node], "total") for node in self.nodes}
@@ -263,16 +266,16 @@ class _Reductions:
 
     def _step(self, node: Node, total: ir.Var) -> Callable[[ir.Expr], None]:
         if node.op.name in EXTREMES:
-            where = self.low.assign(ir.ZERO, "place").name
+            where = self.low.assign(ir.ZERO, "place")
             self.where[node] = where
 
             def look(value: ir.Expr) -> None:
                 better = value.compare(EXTREMES[node.op.name][1], total)
-                self.low.branch(better, [ir.assign(total.name, value), ir.assign(where, self._position())])
+                self.low.branch(better, [ir.assign(total, value), ir.assign(where, self._position())])
 
             return look
         step, dtype = REDUCTIONS[node.op.name].step, self._dtype(node)
-        return lambda value: self.low.add(ir.assign(total.name, step(total, value, dtype)))
+        return lambda value: self.low.add(ir.assign(total, step(total, value, dtype)))
 
     def _position(self) -> ir.Expr:
         """The current index of the nest along the reduced axis."""
@@ -282,10 +285,10 @@ class _Reductions:
         """Memory for the totals of all columns, each the neutral element."""
         total: Buffer = self.low.new_buffer(size, dtype, node.outputs[0].name)
         index = self.low.index_name(0)
-        block: ir.Block = [ir.store(total.name, index, scalars.literal(_reduction(node).start(dtype), dtype))]
+        block: ir.Block = [ir.store(total.variable, index, scalars.literal(_reduction(node).start(dtype), dtype))]
         if node.op.name in EXTREMES:
             own = node.outputs[0].dtype
-            self.where[node] = self.low.new_buffer(size, own, node.outputs[0].name).name
+            self.where[node] = self.low.new_buffer(size, own, node.outputs[0].name).variable
             block.append(ir.store(self.where[node], index, scalars.literal(0, own)))
         self.low.loop(index, size, block)
         return total
@@ -296,7 +299,7 @@ class _Reductions:
         access.kinds = ["one" if axis in self.axes else "full" for axis in range(len(self.nest.dims))]
         return access
 
-    def _column_step(self, node: Node, buffer: str, begin: ir.Expr | None) -> Callable[[ir.Expr], None]:
+    def _column_step(self, node: Node, buffer: ir.Var, begin: ir.Expr | None) -> Callable[[ir.Expr], None]:
         """Adds to a column's total; `begin`: the offset of the totals."""
         access, dtype = self._place_of(node), self._dtype(node)
 
@@ -318,7 +321,7 @@ class _Reductions:
 
     def _result(self, node: Node, total: ir.Expr) -> ir.Expr:
         if node.op.name in EXTREMES:
-            return ir.Convert(scalars.machine_type(node.outputs[0].dtype), ir.Var(self.where[node]))
+            return ir.Convert(scalars.machine_type(node.outputs[0].dtype), self.where[node])
         count = product([self.nest.dims[a] for a in self.axes])
         return result(REDUCTIONS[node.op.name], total, count, node.outputs[0].dtype, self.short)
 

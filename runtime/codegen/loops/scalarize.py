@@ -243,7 +243,7 @@ def items_of(low: KernelBuilder, ref: Any, shape: Sequence[int]) -> Any:
             expr = ref.element([ir.as_expr(i) for i in place])
         else:
             assert isinstance(ref, Array)
-            expr = ir.load(ref.buffer.name, _offset(ref, place, number))
+            expr = ir.load(ref.buffer.variable, _offset(ref, place, number))
         made[place] = _named(low, expr)
     return made
 

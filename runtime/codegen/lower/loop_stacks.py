@@ -56,10 +56,10 @@ def ask_before(
         return
     trips = low.assign(counter.trips, "trips")
     for stack in pushed.values():
-        data, top = ir.Var(stack.data), ir.Var(stack.top)
+        data, top = stack.data, stack.top
         needed = low.assign(top + trips, "needed")
         low.branch(needed.compare(">", ir.Size(data)), [ir.assign(stack.data, ir.call("lib.grown", data, top, needed))])
     for k, stack in popped.items():
         pop = node.regions[1].outputs[k].node
         assert pop is not None
-        low.fail_when(ir.Var(stack.top).compare("<", trips), "IndexError", "pop from an empty stack", pop)
+        low.fail_when(stack.top.compare("<", trips), "IndexError", "pop from an empty stack", pop)

@@ -30,7 +30,7 @@ from runtime.codegen.kernel.source import (
     signature_of,
     slot_of,
 )
-from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef
+from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.recursion import CONSTANTS, complete, empty_buffers, expand_failures, function_of, given_to
 from runtime.codegen.lower.state import EMITTERS, REFUSALS, Lowering
 from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table of emitters)
@@ -53,6 +53,7 @@ from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table o
     view,
     windows,
 )  # fmt: skip
+from runtime.codegen.op_lowerings.control_flow import stack_ref, stack_variables
 from runtime.codegen.passes.kernel import Kernel
 from runtime.codegen.passes.pipeline import run_passes
 from runtime.codegen.symbolic.polynomial import Polynomial
@@ -63,9 +64,10 @@ from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.passes.pipeline import rewrite
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import function as printed
+from runtime.kernel_ir.types import Array as ArrayType
 from runtime.kernel_ir.verify import verify
 from runtime.shapes import element_count
-from runtime.types import TensorType
+from runtime.types import StackType, TensorType
 
 
 def is_native(node: Node) -> bool:
@@ -148,21 +150,23 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
         low.reports += function.low.reports
     unfit = _ask_for_sizes(low)
     details = low.details
-    kept = [each for item in low.kept.values() for each in (ir.Var(item.flag), item.result())]
+    kept = [each for item in low.kept.values() for each in (item.flag, item.result())]
     last = ir.Return((*returned, *kept))
     low.add(last)
     parts, joined = _run_passes(low, parameters)
     status = [ir.ZERO] * (1 + details if low.errors else 0)
     last.values = (*status, *last.values) or (ir.ZERO,)
     # With many results and many checks, the placeholder results of a failing kernel are written once.
-    failed = low.names.fresh("failed") if len(blanks) > 3 and len(low.errors) > 1 else None
-    expand_failures(low.block, details, blanks if failed is None else [ir.Var(failed)], kept, joined=failed is not None)
-    start: ir.Block = [ir.assign(name, value) for name, value in low.prologue.items()]
+    failed: ir.Var | None = None
+    if len(blanks) > 3 and len(low.errors) > 1:
+        failed = ir.Var(low.names.fresh("failed"), ir.Tuple(tuple(blanks)).type)
+    expand_failures(low.block, details, blanks if failed is None else [failed], kept, joined=failed is not None)
+    start: ir.Block = [ir.Assign((name,), value) for name, value in low.prologue.items()]
     declared = [item for each in low.kept.values() for item in _declare_kept(low, each)]  # may need an empty buffer
     start += empty_buffers(low)
     start += declared
     if failed is not None:
-        start.append(ir.Assign((failed,), ir.Tuple(tuple(blanks))))
+        start.append(ir.assign(failed, ir.Tuple(tuple(blanks))))
     used = ir.mentioned(low.block)
     read = {name for item in start for name in ir.variables(item)}
     start = [item for item in start if ir.targets(item)[0] in used | read]
@@ -236,8 +240,8 @@ def _array_lines(graph: Graph) -> tuple[Any, ...]:
 def _declare_kept(low: Lowering, kept: Kept) -> ir.Block:
     assert kept.slot.dtype is not None
     blank = low.empty_buffer(kept.slot.dtype) if kept.slot.rank else scalars.literal(0, kept.slot.dtype)
-    sizes = [ir.assign(dim.name, 0) for dim in kept.dims]
-    return [ir.assign(kept.flag, ir.FALSE), ir.assign(kept.name, blank), *sizes]
+    sizes = [ir.assign(dim, 0) for dim in kept.dims]
+    return [ir.assign(kept.flag, ir.FALSE), ir.assign(kept.value, blank), *sizes]
 
 
 def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str]) -> Any:
@@ -247,18 +251,18 @@ def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str
     name = low.names.fresh(value.name or "x")
     if slot.kind == "scalar":
         parameters.append(name)
-        return Scalar(ir.Var(name), slot.dtype)
+        return Scalar(scalars.variable_of(name, slot.dtype), slot.dtype)
     if slot.kind == "stack":
-        variables = [low.names.fresh(f"{name}_{part}") for part in ("data", "top", "dims", "dims_top")]
-        parameters += variables[: 4 if slot.rank else 2]
-        return StackRef(slot.dtype, slot.rank, variables[0], variables[2], variables[1], variables[3], shared=True)
-    if slot.rank == 1:
-        parameters.append(name)
-        buffer = name
-    else:
-        parameters.append(name)
+        assert isinstance(value.type, StackType)
+        stack = stack_ref(value.type, stack_variables(low, name, value.type), shared=True)
+        parameters += [variable.name for variable in stack.variables]
+        return stack
+    parameters.append(name)
+    parameter = ir.Var(name, ArrayType(scalars.machine_type(slot.dtype), slot.rank))
+    buffer = name
+    if slot.rank > 1:
         buffer = low.names.fresh(f"{name}_flat")
-        low.prologue[buffer] = ir.call("lib.flat", ir.Var(name))
+        low.prologue[buffer] = ir.call("lib.flat", parameter)
     assert isinstance(value.type, TensorType)
     assert value.type.shape is not None
     dims: list[Atom] = []
@@ -266,9 +270,9 @@ def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str
         atom = low.static.get(size) if size is not None else None
         if atom is None:
             variable = low.names.fresh(f"{name}_d{axis}")
-            low.prologue[variable] = ir.Dim(ir.Var(name), axis)
+            low.prologue[variable] = ir.Dim(parameter, axis)
             if size is not None:
-                atom = low.static[size] = ir.Var(variable)
+                atom = low.static[size] = ir.size_variable(variable)
             else:
                 atom = low.extents.declare(variable)
         dims.append(atom)
@@ -285,15 +289,15 @@ def _return_value(low: Lowering, ref: Any, slot: Slot, returned: list[ir.Expr], 
         blanks.append(scalars.literal(0, dtype))
         return
     if slot.kind == "stack":
-        returned += map(ir.Var, ref.variables)
+        returned += ref.variables
         blanks += [low.empty_buffer(dtype), ir.ZERO]
         if slot.rank:
             blanks += [low.empty_buffer(dtypes.int64), ir.ZERO]
         return
     solid = low.solid(ref)
     if slot.rank == 1:
-        returned.append(ir.Var(solid.buffer.name))
+        returned.append(solid.buffer.variable)
         blanks.append(low.empty_buffer(dtype))
     else:
-        returned.append(ir.call("lib.shaped", ir.Tuple(solid.dims), ir.Var(solid.buffer.name)))
+        returned.append(ir.call("lib.shaped", ir.Tuple(solid.dims), solid.buffer.variable))
         blanks.append(ir.call("lib.shaped", ir.Tuple((ir.ZERO,) * slot.rank), low.empty_buffer(dtype)))

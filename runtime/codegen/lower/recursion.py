@@ -28,7 +28,7 @@ from typing import Any
 from runtime import dtypes
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
-from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, numba_type, slot_of
+from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, constant_variable, numba_type, slot_of
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.control_flow import handle, own_stack, stack_ref, stack_variables
@@ -37,6 +37,7 @@ from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
+from runtime.kernel_ir.types import Tuple as TupleType
 from runtime.recursion import DEEPEST, TOO_DEEP
 from runtime.types import StackType, TensorType, TokenType
 
@@ -59,9 +60,9 @@ class Function:
     graph: Graph
     updates: set[int]
     pushes: bool
-    depth: str
-    base: str
-    calls: str
+    depth: ir.Var
+    base: ir.Var
+    calls: ir.Var
     owned: list[bool] = field(default_factory=list)
     low: Lowering = field(init=False)
     parameters: list[str] = field(default_factory=list)
@@ -89,7 +90,9 @@ def _letrec(low: Lowering, node: Node) -> None:
     functions: dict[str, Function] = {}
     for name, region in zip(node.attrs["functions"], node.regions):
         text = f"recursive_{name}".replace("'", "_gradient")
-        function, depth, base, calls = [low.names.fresh(each) for each in (text, "depth", "base", "calls")]
+        function = low.names.fresh(text)
+        depth, base = (ir.size_variable(low.names.fresh(each)) for each in ("depth", "base"))
+        calls = ir.array_variable(low.names.fresh("calls"), INT64)
         owned = [True] * len(region.outputs)
         pushes = any(inner.op.name == "stack_push" for inner in region.walk())
         functions[name] = Function(function, region, updates[name], pushes, depth, base, calls, owned)
@@ -106,9 +109,9 @@ def _letrec(low: Lowering, node: Node) -> None:
         low.restore(saved)
     around: Function | None = low.within
     if around is None:
-        calls = low.new_buffer(ir.ONE, dtypes.int64, "calls").name
+        calls = low.new_buffer(ir.ONE, dtypes.int64, "calls").variable
         low.add(ir.store(calls, 0, 0))
-        _call(low, node, first, [ir.ONE, ir.call("lib.here"), ir.Var(calls)], operands)
+        _call(low, node, first, [ir.ONE, ir.call("lib.here"), calls], operands)
     else:
         _check_depth(low, node, around)
         _call(low, node, first, _inside(around), operands)
@@ -128,13 +131,13 @@ def _call_inside(low: Lowering, node: Node) -> None:
 
 def _inside(around: Function) -> list[ir.Expr]:
     """The arguments that a call passes on from the enclosing function."""
-    return [ir.Var(around.depth) + 1, ir.Var(around.base), ir.Var(around.calls)]
+    return [around.depth + 1, around.base, around.calls]
 
 
 def _check_depth(low: Lowering, node: Node, around: Function) -> None:
     site = ErrorSite("RecursionError", TOO_DEEP, node.span)
-    is_deep = ir.Var(around.depth).compare(">=", DEEPEST)
-    takes_much = (ir.Var(around.base) - ir.call("lib.here")).compare(">", _ROOM)
+    is_deep = around.depth.compare(">=", DEEPEST)
+    takes_much = (around.base - ir.call("lib.here")).compare(">", _ROOM)
     low.leave_when(ir.either(is_deep, takes_much), site)
 
 
@@ -155,7 +158,7 @@ def _stack_argument(low: Lowering, value: Value, function: Function) -> tuple[li
     stack = handle(low, value)
     if function.pushes and stack.shared:
         stack = own_stack(low, stack)
-    return [ir.Var(name) for name in stack.variables], []
+    return list(stack.variables), []
 
 
 def _argument(low: Lowering, value: Value, parameter: Value, is_updated: bool) -> tuple[list[ir.Expr], list[Buffer]]:
@@ -169,21 +172,21 @@ def _argument(low: Lowering, value: Value, parameter: Value, is_updated: bool) -
         array = low.copied(array)
     assert parameter.type.shape is not None
     sizes = [dim for dim, size in zip(array.dims, parameter.type.shape) if size is None]
-    return [ir.Var(array.buffer.name), *sizes], [array.buffer]
+    return [array.buffer.variable, *sizes], [array.buffer]
 
 
 def _call(low: Lowering, node: Node, function: Function, first: list[ir.Expr], operands: Sequence[Any]) -> None:
     arguments = [*first, *[each for given, _ in operands for each in given]]
     memory = [buffer for _, buffers in operands for buffer in buffers]
-    status = low.names.fresh("status")
-    targets = [status, f"{status}__details"]
+    status = ir.size_variable(low.names.fresh("status"))
+    targets = [status, ir.size_variable(f"{status.name}__details")]
     refs: list[Any] = []
     for value, result, is_owned in zip(node.outputs, function.graph.outputs, function.owned):
         if isinstance(result.type, TokenType):
             refs.append(TOKEN)
             continue
         if isinstance(result.type, StackType):
-            stack = stack_ref(result.type, stack_variables(low, value), not function.pushes)
+            stack = stack_ref(result.type, stack_variables(low, value.name or "r", result.type), not function.pushes)
             targets += stack.variables
             refs.append(stack)
             continue
@@ -191,21 +194,23 @@ def _call(low: Lowering, node: Node, function: Function, first: list[ir.Expr], o
         if result.type.shape is None:
             raise NotNative("a tensor of unknown rank that a recursive function returns has no native form", node)
         name = low.names.fresh(value.name or "r")
-        targets.append(name)
+        targets.append(scalars.variable_of(name, result.dtype, result.type.rank))
         if not result.type.rank:
-            refs.append(Scalar(ir.Var(name), result.dtype))
+            refs.append(Scalar(targets[-1], result.dtype))
             continue
         dims: list[Atom] = []
         for axis, size in enumerate(result.type.shape):
             if size is None:
-                targets.append(low.names.fresh(f"{name}_d{axis}"))
-            dims.append(ir.Var(targets[-1], INT64) if size is None else low.static_dim(size))
+                targets.append(ir.size_variable(low.names.fresh(f"{name}_d{axis}")))
+            dims.append(targets[-1] if size is None else low.static_dim(size))
         buffer = Buffer(name, result.dtype, is_owned)
         buffer.may_be(*memory)
         memory.append(buffer)
         refs.append(Array(buffer, tuple(dims)))
-    low.add(ir.Assign(tuple(targets), ir.call(function.name, *arguments, ir.Var(CONSTANTS))))
-    low.branch(ir.Var(status).compare("!=", 0), [ir.Fail(status)])
+    found = TupleType(tuple(each.type for each in targets if each.type is not None))
+    called = ir.Call(function.name, (*arguments, ir.size_variable(CONSTANTS)), found)
+    low.add(ir.Assign(tuple(each.name for each in targets), called))
+    low.branch(status.compare("!=", 0), [ir.Fail(status.name)])
     for value, ref in zip(node.outputs, refs):
         low.define(value, ref)
 
@@ -243,8 +248,8 @@ def _lower(outer: Lowering, function: Function, visible: dict[str, Any], node: N
 def _parameter(low: Lowering, value: Value, function: Function, is_updated: bool) -> Any:
     parameters = function.parameters
     if isinstance(value.type, StackType):
-        stack = stack_ref(value.type, stack_variables(low, value), not function.pushes)
-        parameters += stack.variables
+        stack = stack_ref(value.type, stack_variables(low, value.name or "r", value.type), not function.pushes)
+        parameters += [variable.name for variable in stack.variables]
         function.stacks[value.type] = stack
         return stack
     slot = slot_of(value.type)
@@ -254,7 +259,7 @@ def _parameter(low: Lowering, value: Value, function: Function, is_updated: bool
     name = low.names.fresh(value.name or "x")
     parameters.append(name)
     if slot.kind == "scalar":
-        return Scalar(ir.Var(name), slot.dtype)
+        return Scalar(scalars.variable_of(name, slot.dtype), slot.dtype)
     assert isinstance(value.type, TensorType)
     assert value.type.shape is not None
     dims: list[Atom] = []
@@ -280,11 +285,11 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
         function.blanks.append(scalars.literal(0, slot.dtype))
         return True
     if isinstance(value.type, StackType):
-        function.results += [ir.Var(name) for name in ref.variables]
+        function.results += ref.variables
         taken = function.stacks.get(value.type)
         if taken is not None:
             # A stack that the function takes costs nothing, as against empty arrays that each call would allocate.
-            function.blanks += [ir.Var(name) for name in taken.variables]
+            function.blanks += taken.variables
             return True
         function.blanks += [low.empty_buffer(slot.dtype), ir.ZERO]
         function.blanks += [low.empty_buffer(dtypes.int64), ir.ZERO] if ref.rank else []
@@ -293,7 +298,7 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
     assert value.type.shape is not None
     array = low.solid(ref)
     sizes = [dim for dim, size in zip(array.dims, value.type.shape) if size is None]
-    function.results += [ir.Var(array.buffer.name), *sizes]
+    function.results += [array.buffer.variable, *sizes]
     function.blanks += [low.empty_buffer(slot.dtype), *[ir.ZERO] * len(sizes)]
     return array.buffer.owned
 
@@ -321,7 +326,7 @@ def expand_failures(
 def _status_of(fail: ir.Fail, details: int) -> tuple[ir.Expr, ...]:
     """The status that a failing check returns, and the numbers that come with it."""
     if isinstance(fail.status, str):
-        return (ir.Var(fail.status), *[ir.Var(name) for name in _details(fail.status, details)])
+        return (ir.size_variable(fail.status), *map(ir.size_variable, _details(fail.status, details)))
     return (ir.Const(fail.status, INT64), *fail.details, *[ir.ZERO] * (details - len(fail.details)))
 
 
@@ -336,7 +341,7 @@ def empty_buffers(low: Lowering) -> ir.Block:
 
 def given_to(function: Function) -> set[str]:
     """The variables of a recursive function that are set when it starts, besides its sizes."""
-    own = {function.depth, function.base, function.calls, CONSTANTS, *function.parameters}
+    own = {function.depth.name, function.base.name, function.calls.name, CONSTANTS, *function.parameters}
     return own.union(function.low.empty_buffers.values(), (name for name, _ in function.low.constants))
 
 
@@ -347,7 +352,7 @@ def function_of(function: Function, details: int) -> ir.Function:
     assert isinstance(last, ir.Return)
     last.values = (*[ir.ZERO] * (1 + details), *last.values)
     expand_failures(low.block, details, function.blanks)
-    start: ir.Block = [ir.assign(name, value) for name, value in low.prologue.items()]
+    start: ir.Block = [ir.Assign((name,), value) for name, value in low.prologue.items()]
     start += empty_buffers(low)
     used = ir.mentioned(low.block).union(*(ir.variables(item) for item in start))
     start = [item for item in start if ir.targets(item)[0] in used]
@@ -360,7 +365,11 @@ def function_of(function: Function, details: int) -> ir.Function:
             assert isinstance(value.type, TensorType)
             types.append(numba_type(value.dtype, min(value.type.rank or 0, 1)))
             types += ["int64"] * sum(size is None for size in value.type.shape or ())
-    parameters = (function.depth, function.base, function.calls, *function.parameters, CONSTANTS)
+    parameters = (
+        *(each.name for each in (function.depth, function.base, function.calls)),
+        *function.parameters,
+        CONSTANTS,
+    )
     return ir.Function(function.name, parameters, [*start, *low.block], "recursive", f"({', '.join(types)})")
 
 
@@ -369,13 +378,17 @@ def complete(functions: Sequence[ir.Function], low: Lowering, details: int) -> N
     if not low.functions:
         return
     names = [name for function in low.functions for name, _ in function.low.constants]
-    constants = [ir.Var(name) for name in names]
+    constants = [constant_variable(*each) for function in low.functions for each in function.low.constants]
     own = {function.name for function in low.functions}
     for function in functions:
         if function.kind == "recursive":
             function.parameters = (*function.parameters[:-1], *names)
         for item in ir.walk(function.body):
             if isinstance(item, ir.Assign) and isinstance(item.value, ir.Call) and item.value.function in own:
-                item.value = ir.Call(item.value.function, (*item.value.arguments[:-1], *constants))
+                arguments, found = (*item.value.arguments[:-1], *constants), item.value.type
+                assert isinstance(found, TupleType)
+                of_status, _, *of_results = found.items
+                found = TupleType((of_status, *[INT64] * details, *of_results))
+                item.value = ir.Call(item.value.function, arguments, found)
                 status, _, *results = item.targets
                 item.targets = (status, *_details(status, details), *results)

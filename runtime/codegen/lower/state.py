@@ -137,9 +137,9 @@ class Lowering(Sizes):
 
     def assign(self, expr: ir.Expr, base: str | None = None) -> ir.Var:
         """A new variable with this value."""
-        name = self.names.fresh(base)
-        self.add(ir.assign(name, expr))
-        return ir.Var(name, expr.type)
+        variable = ir.Var(self.names.fresh(base), expr.type)
+        self.add(ir.assign(variable, expr))
+        return variable
 
     def atom(self, expr: ir.Expr, base: str | None = "n") -> Atom:
         """A dimension (or other integer) as a variable or constant."""
@@ -240,11 +240,11 @@ class Lowering(Sizes):
             return ref
         buffer = self.new_buffer(product(ref.dims) if not isinstance(ref, Scalar) else ir.ONE, ref.dtype, base)
         if isinstance(ref, Scalar):
-            self.add(ir.store(buffer.name, 0, ref.expr))
+            self.add(ir.store(buffer.variable, 0, ref.expr))
             return Array(buffer, ())
         if isinstance(ref, Vector):
             for index, item in enumerate(ref.items):
-                self.add(ir.store(buffer.name, index, item))
+                self.add(ir.store(buffer.variable, index, item))
         else:
             self.copy_into(Array(buffer, ref.dims), ref)
         return Array(buffer, ref.dims)
@@ -279,7 +279,7 @@ class Lowering(Sizes):
         """An empty array; the function has one for each dtype."""
         if dtype not in self.empty_buffers:
             self.empty_buffers[dtype] = self.names.fresh(f"no_{dtype.name}")
-        return ir.Var(self.empty_buffers[dtype])
+        return ir.array_variable(self.empty_buffers[dtype], scalars.machine_type(dtype))
 
     def copied(self, array: Array, base: str | None = None) -> Array:
         """The same elements in a buffer that this kernel owns."""

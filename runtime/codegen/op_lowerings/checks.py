@@ -18,7 +18,7 @@ def _check(low: Lowering, node: Node) -> None:
         name = low.scalar_name(value)
         found = low.assign(ir.call("lib.nonfinite_scalar", name), "found")
     else:
-        found = low.assign(ir.call("lib.nonfinite", ir.Var(low.array(value).buffer.name)), "found")
+        found = low.assign(ir.call("lib.nonfinite", low.array(value).buffer.variable), "found")
     for kind in NONFINITE:
         message = words(node.attrs["message"], kind)
         low.fail_when(found.compare("==", kind), "InvalidArgumentError", message, node, (), "check_numerics")

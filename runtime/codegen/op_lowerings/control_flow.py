@@ -21,7 +21,8 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen import cost_model
-from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Dims, Scalar, StackRef, Vector, Virtual
+from runtime.codegen.kernel.scalars import variable_of
+from runtime.codegen.kernel.values import NO_VARIABLE, TOKEN, Array, Buffer, Dims, Scalar, StackRef, Vector, Virtual
 from runtime.codegen.loops.scalarize import is_small, items, items_of, vector
 from runtime.codegen.lower.counted_loops import Counter, counter_of
 from runtime.codegen.lower.loop_stacks import ask_before, stacks_of_one_scalar_a_trip
@@ -96,12 +97,12 @@ def _branch_result(low: Lowering, ref: Any, value: Value, small: bool) -> Any:
     return low.solid(ref, value.name) if _is_array(value) else ref
 
 
-def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[str] | None:
+def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[ir.Var] | None:
     """The variable of an operand's memory that both branches give back, written to or not."""
     if not all(isinstance(ref, Array) for ref in pair):
         return None
-    then, other = (ref.buffer.name for ref in pair)
-    known = {operand.buffer.name for operand in operands if isinstance(operand, Array)}
+    then, other = (ref.buffer.variable for ref in pair)
+    known = {operand.buffer.variable for operand in operands if isinstance(operand, Array)}
     return (then,) if then == other and then in known else None
 
 
@@ -145,15 +146,15 @@ def _is_array(value: Value) -> bool:
     return isinstance(value.type, TensorType) and bool(value.type.rank)
 
 
-def _result_variables(low: Lowering, value: Value, small: bool = False) -> tuple[str, ...]:
+def _result_variables(low: Lowering, value: Value, small: bool = False) -> tuple[ir.Var, ...]:
     base = value.name or "r"
     if small:
-        return tuple(low.names.fresh(base) for _ in range(math.prod(value.shape)))
+        return tuple(variable_of(low.names.fresh(base), value.dtype) for _ in range(math.prod(value.shape)))
     if isinstance(value.type, TokenType):
         return ()
     if isinstance(value.type, StackType):
-        return stack_variables(low, value)
-    return (low.names.fresh(base),)
+        return stack_variables(low, base, value.type)
+    return (variable_of(low.names.fresh(base), value.dtype, value.type.rank),)
 
 
 def _result_dims(low: Lowering, value: Value, pair: Sequence[Any]) -> list[Atom]:
@@ -167,45 +168,49 @@ def _result_dims(low: Lowering, value: Value, pair: Sequence[Any]) -> list[Atom]
         elif then == other and low.is_visible(then):
             dims.append(then)
         else:
-            dims.append(ir.Var(low.names.fresh(f"{value.name or 'r'}_d"), INT64))
+            dims.append(ir.size_variable(low.names.fresh(f"{value.name or 'r'}_d")))
     return dims
 
 
-def _assignments(names: Sequence[str], dims: Sequence[Atom], ref: Any) -> list[tuple[str, ir.Expr]]:
-    """What to assign to which variable so that (`names`, `dims`) stand for `ref`."""
+def _assignments(variables: Sequence[ir.Var], dims: Sequence[Atom], ref: Any) -> list[tuple[ir.Var, ir.Expr]]:
+    """What to assign to which variable so that (`variables`, `dims`) stand for `ref`."""
     if ref is TOKEN:
         return []
     if isinstance(ref, Scalar):
-        pairs: list[tuple[str, ir.Expr]] = [(names[0], ref.expr)]
+        pairs: list[tuple[ir.Var, ir.Expr]] = [(variables[0], ref.expr)]
     elif isinstance(ref, StackRef):
-        pairs = [(name, ir.Var(variable)) for name, variable in zip(names, ref.variables)]
+        pairs = list(zip(variables, ref.variables))
     elif isinstance(ref, Vector):
-        pairs = list(zip(names, ref.items))
+        pairs = list(zip(variables, ref.items))
     else:
-        sizes = [(dim.name, own) for dim, own in zip(dims, ref.dims) if isinstance(dim, ir.Var)]
-        pairs = [(names[0], ir.Var(ref.buffer.name)), *sizes]
-    return [(a, b) for a, b in pairs if ir.Var(a) != b]
+        sizes = [(dim, own) for dim, own in zip(dims, ref.dims) if isinstance(dim, ir.Var)]
+        pairs = [(variables[0], ref.buffer.variable), *sizes]
+    return [(a, b) for a, b in pairs if a != b]
 
 
-def _joined(value: Value, names: Sequence[str], dims: Sequence[Atom], refs: Sequence[Any]) -> Any:
+def _joined(value: Value, variables: Sequence[ir.Var], dims: Sequence[Atom], refs: Sequence[Any]) -> Any:
     if isinstance(value.type, TokenType):
         return TOKEN
     if isinstance(value.type, StackType):
-        return stack_ref(value.type, names, any(r.shared for r in refs))
+        return stack_ref(value.type, variables, any(r.shared for r in refs))
     if not value.type.rank:
-        return Scalar(ir.Var(names[0]), value.dtype, known_of_either(refs))
+        return Scalar(variables[0], value.dtype, known_of_either(refs))
     if isinstance(refs[0], Vector):
-        return replace(refs[0], items=tuple(map(ir.Var, names)))
-    buffer = Buffer(names[0], value.dtype, all(r.buffer.owned for r in refs))
+        return replace(refs[0], items=tuple(variables))
+    buffer = Buffer(variables[0].name, value.dtype, all(r.buffer.owned for r in refs))
     buffer.may_be(*[origin for ref in refs for origin in ref.buffer.origins])
     return Array(buffer, tuple(dims))
 
 
-def stack_variables(low: Lowering, value: Value) -> tuple[str, ...]:
+def stack_variables(low: Lowering, base: str, type_: StackType) -> tuple[ir.Var, ...]:
     """Fresh variables for a stack."""
-    assert isinstance(value.type, StackType)
-    parts = ("data", "top", "dims", "dims_top") if value.type.element.rank else ("data", "top")
-    return tuple(low.names.fresh(f"{value.name or 'r'}_{part}") for part in parts)
+    element = type_.element
+    data = variable_of(low.names.fresh(f"{base}_data"), element.dtype, rank=1)
+    top = ir.size_variable(low.names.fresh(f"{base}_top"))
+    if not element.rank:
+        return data, top
+    dims = ir.array_variable(low.names.fresh(f"{base}_dims"), INT64)
+    return data, top, dims, ir.size_variable(low.names.fresh(f"{base}_dims_top"))
 
 
 def handle(low: Lowering, value: Value) -> StackRef:
@@ -216,18 +221,20 @@ def handle(low: Lowering, value: Value) -> StackRef:
     return replace(ref, shared=True) if low.region.uses[value] - sizes > 1 else ref
 
 
-def stack_ref(type_: StackType, names: Sequence[str], shared: bool) -> StackRef:
-    """A stack in variables named in the order data, top, dims, dims_top (rank 0: only two)."""
-    data, top, *rest = names
+def stack_ref(type_: StackType, variables: Sequence[ir.Var], shared: bool) -> StackRef:
+    """A stack in variables that are given in the order data, top, dims, dims_top (rank 0: only two)."""
+    data, top, *rest = variables
     rank = type_.element.rank or 0
-    dims, dims_top = rest if rest else ("", "")
+    dims, dims_top = rest or (NO_VARIABLE, NO_VARIABLE)
     return StackRef(type_.element.dtype, rank, data, dims, top, dims_top, shared)
 
 
 def own_stack(low: Lowering, ref: StackRef) -> StackRef:
     """The stack with buffers that no other handle sees."""
-    data = low.assign(ir.call("lib.copied", ir.Var(ref.data), ir.Var(ref.top)), ref.data).name
-    dims = low.assign(ir.call("lib.copied", ir.Var(ref.dims), ir.Var(ref.dims_top)), ref.dims).name if ref.rank else ""
+    data = low.assign(ir.call("lib.copied", ref.data, ref.top), ref.data.name)
+    if not ref.rank:
+        return replace(ref, data=data, shared=False)
+    dims = low.assign(ir.call("lib.copied", ref.dims, ref.dims_top), ref.dims.name)
     return replace(ref, data=data, dims=dims, shared=False)
 
 
@@ -247,34 +254,36 @@ def _while(low: Lowering, node: Node) -> None:
     ]
     low.fusion.flush_all()
     # What the loop writes in place stays in its variable.
-    names = [
-        (start.buffer.name,)
+    variables = [
+        (start.buffer.variable,)
         if k in wanted and isinstance(start, Array)
         else _result_variables(low, _named(node, k), k in small)
         for k, start in enumerate(starts)
     ]
     filled, emptied = (stacks_of_one_scalar_a_trip(node, op) for op in ("stack_push", "stack_pop"))
-    counter = counter_of(low, node, starts, captures, lambda k: names[k][0])
+    counter = counter_of(low, node, starts, captures, lambda k: variables[k][0].name)
     entered: set[str] = set() if counter is None else {counter.name}
-    for k, (name, ref) in enumerate(zip(names, starts)):
+    for k, (own, ref) in enumerate(zip(variables, starts)):
         if counter is not None and k == counter.index:
             continue
-        own = ir.Var(ref.buffer.name) if isinstance(ref, Array) else None
-        for target, first in _assignments(name, (), ref) if own is None else [(name[0], own)]:
-            if first != ir.Var(target):
+        memory = ref.buffer.variable if isinstance(ref, Array) else None
+        for target, first in _assignments(own, (), ref) if memory is None else [(own[0], memory)]:
+            if first != target:
                 low.add(ir.assign(target, first))
-            entered.add(target)
+            entered.add(target.name)
     kept = [keep_in_step(low, node, k, starts[k]) for k in sorted(wanted - small)]
     if counter is None:
         emptied = []  # each pop asks
     else:
-        entered_stacks = [{k: _carry(node, k, names[k], (), starts[k], False) for k in ks} for ks in (filled, emptied)]
+        entered_stacks = [
+            {k: _carry(node, k, variables[k], (), starts[k], False) for k in ks} for ks in (filled, emptied)
+        ]
         ask_before(low, node, counter, *entered_stacks)
     varying = low.varying.of(node)
     while True:
         saved = low.snapshot()
         dims, entry = _carry_dims(low, node, starts, varying)
-        carries = [_carry(node, k, names[k], dims[k], starts[k], k in wanted) for k in range(count)]
+        carries = [_carry(node, k, variables[k], dims[k], starts[k], k in wanted) for k in range(count)]
         for carry, start in zip(carries, starts):
             if isinstance(carry, Array):
                 carry.buffer.outside = start.buffer
@@ -297,7 +306,7 @@ def _while(low: Lowering, node: Node) -> None:
         for k, carry in enumerate(carries)
         if isinstance(carry, Array) and k not in varying
     }
-    entered.update(target for target, _ in entry)
+    entered.update(target.name for target, _ in entry)
     loop = _loop(block) if counter is None else ir.While(counter.test, block)
     stacks = tuple((carries[k].data, carries[k].top) for k in filled if counter is None)
     induction = None if counter is None else counter.induction
@@ -305,12 +314,12 @@ def _while(low: Lowering, node: Node) -> None:
     low.add(loop)
     # What is kept for an error must not change with what comes after the loop.
     for variable in filter(None, kept):
-        low.add(ir.assign(variable, ir.call("lib.copied", ir.Var(variable), ir.Size(ir.Var(variable)))))
+        low.add(ir.assign(variable, ir.call("lib.copied", variable, ir.Size(variable))))
     for carry, result in zip(carries, results):
         if isinstance(carry, Array):
             carry.buffer.may_be(result.buffer)
     for k, value in enumerate(node.outputs):
-        ref = _carry(node, k, names[k], dims[k], results[k], k in wanted)
+        ref = _carry(node, k, variables[k], dims[k], results[k], k in wanted)
         if counter is not None and k == counter.index:
             low.extents.has_counted(counter.name)
             ref = counter.after()
@@ -354,10 +363,10 @@ def _start(low: Lowering, value: Value, overwritten: bool, pushes: bool) -> Any:
 
 def _carry_dims(
     low: Lowering, node: Node, starts: Sequence[Any], varying: set[int]
-) -> tuple[list[Dims], list[tuple[str, Atom]]]:
+) -> tuple[list[Dims], list[tuple[ir.Var, Atom]]]:
     """The dimension atoms of the carries inside the loop, and what to assign to new variables before it."""
     dims: list[Dims] = []
-    entry: list[tuple[str, Atom]] = []
+    entry: list[tuple[ir.Var, Atom]] = []
     for k, start in enumerate(starts):
         if not isinstance(start, Array):
             dims.append(())
@@ -367,26 +376,28 @@ def _carry_dims(
             if size is not None:
                 atom = low.static_dim(size)
             elif k in varying:
-                name = low.names.fresh(f"{_named(node, k).name or 'r'}_d")
-                entry.append((name, atom))
-                atom = ir.Var(name, INT64)
+                variable = ir.size_variable(low.names.fresh(f"{_named(node, k).name or 'r'}_d"))
+                entry.append((variable, atom))
+                atom = variable
             atoms.append(atom)
         dims.append(tuple(atoms))
     return dims, entry
 
 
-def _carry(node: Node, k: int, names: Sequence[str], dims: Sequence[Atom], like: Any, owned: bool) -> Any:
+def _carry(
+    node: Node, k: int, variables: Sequence[ir.Var], dims: Sequence[Atom], like: Any, owned: bool
+) -> Any:  # fmt: skip
     value = node.outputs[k]
     if like is TOKEN:
         return TOKEN
     if isinstance(like, StackRef):
         assert isinstance(value.type, StackType)
-        return stack_ref(value.type, names, like.shared)
+        return stack_ref(value.type, variables, like.shared)
     if isinstance(like, Scalar):
-        return Scalar(ir.Var(names[0]), value.dtype)
+        return Scalar(variables[0], value.dtype)
     if isinstance(like, Vector):
-        return replace(like, items=tuple(map(ir.Var, names)))
-    return Array(Buffer(names[0], value.dtype, owned), tuple(dims))
+        return replace(like, items=tuple(variables))
+    return Array(Buffer(variables[0].name, value.dtype, owned), tuple(dims))
 
 
 def _trip(
@@ -407,44 +418,43 @@ def _trip(
         others = {each.buffer for j, each in enumerate(results) if isinstance(each, Array) and j != k}
         if not mine.owned or others & mine.sharers:
             results[k] = low.copied(results[k], node.outputs[k].name)
-    pairs: list[tuple[str, ir.Expr]] = []
+    pairs: list[tuple[ir.Var, ir.Expr]] = []
     for k, (carry, ref) in enumerate(zip(carries, results)):
         if counter is not None and k == counter.index:
-            pairs.append((counter.name, counter.advanced))
+            pairs.append((counter.variable, counter.advanced))
         elif carry is not TOKEN:
-            names = _names_of(carry)
-            pairs += _assignments(names, carry.dims if isinstance(carry, Array) else (), ref)
+            pairs += _assignments(_variables_of(carry), carry.dims if isinstance(carry, Array) else (), ref)
     low.add(*parallel_assignment(low, pairs))
     return results
 
 
-def _names_of(ref: Any) -> tuple[str, ...]:
+def _variables_of(ref: Any) -> tuple[ir.Var, ...]:
     if isinstance(ref, StackRef):
         return ref.variables
     if isinstance(ref, Vector):
-        return tuple(item.name for item in ref.items if isinstance(item, ir.Var))
+        return tuple(item for item in ref.items if isinstance(item, ir.Var))
     if isinstance(ref, Scalar):
         assert isinstance(ref.expr, ir.Var)
-        return (ref.expr.name,)
-    return (ref.buffer.name,)
+        return (ref.expr,)
+    return (ref.buffer.variable,)
 
 
-def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, ir.Expr]]) -> ir.Block:
+def parallel_assignment(low: Lowering, pairs: Sequence[tuple[ir.Var, ir.Expr]]) -> ir.Block:
     """Statements that assign all values to their variables at once: in an order that needs no temporary where there is
     one.
 
     [(a, b), (b, a + b)]  →  b_1 = a + b;  a = b;  b = b_1
     """
-    pending = {k: (target, value) for k, (target, value) in enumerate(pairs) if value != ir.Var(target)}
+    pending = {k: (target, value) for k, (target, value) in enumerate(pairs) if value != target}
     reads = {k: ir.variables(value) for k, (_, value) in pending.items()}
-    readers: dict[str, set[int]] = {target: set() for target, _ in pending.values()}
+    readers: dict[str, set[int]] = {target.name: set() for target, _ in pending.values()}
     for k, names in reads.items():
         for name in names & readers.keys():
             readers[name].add(k)
     writers: dict[str, list[int]] = {}
     for k, (target, _) in pending.items():
-        writers.setdefault(target, []).append(k)
-    ready = [k for k, (target, _) in pending.items() if readers[target] <= {k}]
+        writers.setdefault(target.name, []).append(k)
+    ready = [k for k, (target, _) in pending.items() if readers[target.name] <= {k}]
     order = iter(list(pending))
     first: ir.Block = []
     last: ir.Block = []
@@ -452,13 +462,13 @@ def parallel_assignment(low: Lowering, pairs: Sequence[tuple[str, ir.Expr]]) -> 
         if ready:
             k = heapq.heappop(ready)
             target, value = pending.pop(k)
-            first.append(ir.Assign((target,), value))
+            first.append(ir.assign(target, value))
         else:
             k = next(k for k in order if k in pending)
             target, value = pending.pop(k)
-            keep = low.names.fresh(f"{target}_next")
-            first.append(ir.Assign((keep,), value))
-            last.append(ir.Assign((target,), ir.Var(keep)))
+            keep = ir.Var(low.names.fresh(f"{target.name}_next"), target.type)
+            first.append(ir.assign(keep, value))
+            last.append(ir.assign(target, keep))
         for name in reads[k] & readers.keys():
             readers[name].discard(k)
             for other in writers[name]:

@@ -93,7 +93,7 @@ def _windows_over(low: Lowering, node: Node, image: Array) -> Windows:
 
 
 def _add(low: Lowering, out: Buffer, at: ir.Expr, term: ir.Expr) -> None:
-    total = ir.load(out.name, at)
+    total = ir.load(out.variable, at)
     low.add(ir.set_to(total, scalars.narrow(total + term, out.dtype)))
 
 
@@ -114,7 +114,8 @@ class _Convolution:
     def written(self, image: Array, on_threads: bool) -> Buffer:
         out = self.low.new_buffer(self.count * self.inner, self.dtype, "windows")
         self.all.each(
-            on_threads, lambda number, batch, at: self.all.copy_window(image, batch, at, out.name, number, self.zero)
+            on_threads,
+            lambda number, batch, at: self.all.copy_window(image, batch, at, out.variable, number, self.zero),
         )
         return out
 
@@ -130,7 +131,7 @@ class _Convolution:
 
     def lanes(self, items: ir.Expr) -> ir.Expr:
         """How many lanes there are for so many items, which is no matter for the results."""
-        threads = ir.Var(thread_count_in(self.low.constants))
+        threads = ir.size_variable(thread_count_in(self.low.constants))
         return self.low.assign(ir.call("min", threads * _LANES_PER_THREAD, items), "lanes")
 
     def each_lane(self, lanes: ir.Expr, body: Callable[[ir.Var], None]) -> None:
@@ -156,23 +157,23 @@ class _Convolution:
         before = self.low.assign(place - first * self.places, "before")
 
         def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
-            windows.copy_window(image, batch, at, work.name, self.low.assign(before + number, "place"), self.zero)
+            windows.copy_window(image, batch, at, work.variable, self.low.assign(before + number, "place"), self.zero)
 
         self.loop(_ROW, (first, last), lambda r: windows.each_of_row(r, window))
 
     def term(self, windows: Buffer, element: ir.Expr, window: ir.Expr, channel: ir.Expr) -> ir.Expr:
         """An element of windows in memory."""
         place = (window * self.all.elements + element) * self.all.channels + channel
-        return ir.load(windows.name, place)
+        return ir.load(windows.variable, place)
 
     def product(
         self, arrays: Sequence[Buffer], places: Sequence[ir.Expr], sizes: tuple[ir.Expr, ...], flips: tuple[bool, bool],
         is_large: bool = True, threads: int | None = 1,
     ) -> None:  # fmt: skip
-        names = [each.name for each in arrays]
+        variables = [each.variable for each in arrays]
         on = None if threads is None else ir.as_expr(threads)
         truths = tuple(map(ir.truth, flips))
-        self.low.add(product_call(self.low, self.dtype, names, places, sizes, truths, is_large, on))  # type: ignore[arg-type]
+        self.low.add(product_call(self.low, self.dtype, variables, places, sizes, truths, is_large, on))  # type: ignore[arg-type]
 
 
 _START = (ir.ZERO,) * 3
@@ -238,7 +239,7 @@ def _filters_grad(low: Lowering, node: Node) -> None:
 
     def lane(i: ir.Var) -> None:
         place, begin = low.assign(i * height * places, "place"), low.assign(i * size, "at")
-        c.loop(_ROW, (ir.ZERO, size), lambda j: low.add(ir.store(sums.name, begin + j, c.zero)))
+        c.loop(_ROW, (ir.ZERO, size), lambda j: low.add(ir.store(sums.variable, begin + j, c.zero)))
 
         def strip(s: ir.Var) -> None:
             first = low.assign(s * height, "first")
@@ -246,15 +247,15 @@ def _filters_grad(low: Lowering, node: Node) -> None:
             c.make_strip(x, work, place, first, last)
             starts = (place * c.inner, first * places * c.depth, begin)
             c.product((work, dy.buffer, parts), starts, (c.inner, (last - first) * places, c.depth), (True, False))
-            c.loop(_ROW, (ir.ZERO, size), lambda j: _add(low, sums, begin + j, ir.load(parts.name, begin + j)))
+            c.loop(_ROW, (ir.ZERO, size), lambda j: _add(low, sums, begin + j, ir.load(parts.variable, begin + j)))
 
         c.each_item(i, lanes, strips, strip)
 
     c.each_lane(lanes, lane)
-    c.loop(_STRIP, (ir.ZERO, size), lambda j: low.add(ir.store(out.name, j, c.zero)))
+    c.loop(_STRIP, (ir.ZERO, size), lambda j: low.add(ir.store(out.variable, j, c.zero)))
 
     def total(i: ir.Var) -> None:
-        c.loop(_STRIP, (ir.ZERO, size), lambda j: _add(low, out, j, ir.load(sums.name, i * size + j)))
+        c.loop(_STRIP, (ir.ZERO, size), lambda j: _add(low, out, j, ir.load(sums.variable, i * size + j)))
 
     c.loop(_LANE, (ir.ZERO, lanes), total)
     low.define(output, Array(out, dims))

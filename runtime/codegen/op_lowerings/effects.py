@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime import errors
+from runtime.codegen.kernel.scalars import variable_of
 from runtime.codegen.kernel.source import Kept, Slot
 from runtime.codegen.kernel.values import TOKEN, Array, Scalar
 from runtime.codegen.loops.buffer_reuse import commits_in_step
@@ -13,7 +14,7 @@ from runtime.codegen.lower.state import Lowering, emitter
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import INT64
+from runtime.kernel_ir.types import BOOL, INT64
 from runtime.types import TensorType
 
 
@@ -26,7 +27,7 @@ def _assert(low: Lowering, node: Node) -> None:
     if isinstance(ref, Scalar):
         holds = ref.expr
     else:
-        holds = ir.call("lib.all_true", ir.Var(low.array(condition).buffer.name))
+        holds = ir.call("lib.all_true", low.array(condition).buffer.variable)
     shown: list[str] = []
     details: list[ir.Expr] = []
     dtypes: list[DType] = []
@@ -55,20 +56,20 @@ def _commit(low: Lowering, node: Node) -> None:
     (value,) = node.inputs
     if isinstance(low.ref(value), Scalar):
         kept = _kept_for(low, node.attrs["variable"], value)
-        low.add(ir.assign(kept.name, low.scalar(value)), ir.assign(kept.flag, ir.TRUE))
+        low.add(ir.assign(kept.value, low.scalar(value)), ir.assign(kept.flag, ir.TRUE))
         return
     array = low.array(value)
     memory, is_kept = low.in_step.get(node, ("", False))
     if memory != array.buffer.name:
         # Its buffer may be overwritten before the next commit, by the code around this region too.
         mine = array.buffer.owned or bool(array.buffer.origins)
-        array = low.copied(array, _kept_for(low, node.attrs["variable"], value).name) if mine else array
+        array = low.copied(array, _kept_for(low, node.attrs["variable"], value).value.name) if mine else array
     elif is_kept:
         return
     _keep(low, node.attrs["variable"], value, array)
 
 
-def keep_in_step(low: Lowering, node: Node, k: int, start: Array) -> str | None:
+def keep_in_step(low: Lowering, node: Node, k: int, start: Array) -> ir.Var | None:
     """Notes before a loop that an error finds a variable in the carry's memory, if that always holds its value; gives
     the name for it then."""
     commits = commits_in_step(node.regions[1], k)
@@ -76,14 +77,14 @@ def keep_in_step(low: Lowering, node: Node, k: int, start: Array) -> str | None:
     return _keep(low, commits[0].attrs["variable"], node.inputs[k], start) if commits else None
 
 
-def _keep(low: Lowering, variable: Any, value: Value, array: Array) -> str:
+def _keep(low: Lowering, variable: Any, value: Value, array: Array) -> ir.Var:
     """Notes that an error leaves the variable with what is in the array then; gives the name for it."""
     kept = _kept_for(low, variable, value)
-    low.add(ir.assign(kept.name, ir.Var(array.buffer.name)))
+    low.add(ir.assign(kept.value, array.buffer.variable))
     for own, dim in zip(kept.dims, array.dims):
-        low.add(ir.assign(own.name, dim))
+        low.add(ir.assign(own, dim))
     low.add(ir.assign(kept.flag, ir.TRUE))
-    return kept.name
+    return kept.value
 
 
 def _kept_for(low: Lowering, variable: Any, value: Value) -> Kept:
@@ -93,9 +94,10 @@ def _kept_for(low: Lowering, variable: Any, value: Value) -> Kept:
         assert value.type.rank is not None
         rank = value.type.rank
         name = low.names.fresh("kept")
-        dims = tuple(ir.Var(low.names.fresh(f"{name}_d{axis}"), INT64) for axis in range(rank))
+        dims = tuple(ir.size_variable(low.names.fresh(f"{name}_d{axis}")) for axis in range(rank))
         slot = Slot("array" if rank else "scalar", value.dtype, rank)
-        kept = low.kept[variable] = Kept(low.names.fresh(f"{name}_set"), name, dims, slot)
+        flag = ir.Var(low.names.fresh(f"{name}_set"), BOOL)
+        kept = low.kept[variable] = Kept(flag, variable_of(name, value.dtype, rank), dims, slot)
     return kept
 
 

@@ -71,7 +71,7 @@ def _copied(low: Lowering, value: Value, transposed: bool = False) -> Array:
 def _solve(low: Lowering, node: Node, matrices: Array, out: Array, message: str) -> None:
     """Adds the elimination of each matrix; `out` holds the right sides."""
     size, columns = matrices.dims[-1], out.dims[-1]
-    matrix, right_sides = ir.Var(matrices.buffer.name), ir.Var(out.buffer.name)
+    matrix, right_sides = matrices.buffer.variable, out.buffer.variable
     _each(
         low, node, matrices, message,
         lambda at: ir.call("lib.solved", matrix, at * size, size, right_sides, at * columns, columns).compare("<", 0),
@@ -117,7 +117,7 @@ def _cholesky(low: Lowering, node: Node) -> None:
     size = matrices.dims[-1]
     _each(
         low, node, matrices, "Cholesky decomposition was not successful. The input might not be valid.",
-        lambda at: ir.negated(ir.call("lib.cholesky", ir.Var(matrices.buffer.name), at * size, size)),
+        lambda at: ir.negated(ir.call("lib.cholesky", matrices.buffer.variable, at * size, size)),
     )  # fmt: skip
     low.define(node.outputs[0], matrices)
 
@@ -132,7 +132,7 @@ def _triangular(low: Lowering, node: Node) -> None:
         low, node, array, "Input matrix is not invertible.",
         lambda at: ir.negated(
             ir.call(
-                "lib.substituted", ir.Var(array.buffer.name), at * size, size, ir.Var(out.buffer.name), at * columns,
+                "lib.substituted", array.buffer.variable, at * size, size, out.buffer.variable, at * columns,
                 columns, ir.truth(node.attrs["lower"]), ir.truth(node.attrs["adjoint"]),
             )
         ),
@@ -145,7 +145,7 @@ def _determinant(low: Lowering, node: Node) -> None:
     """The product of the pivots, with another sign for each exchange of rows."""
     _of_pivots(
         low, node, lambda swaps, dtype: [_sign(swaps, dtype)],
-        lambda pivot, total: [ir.assign(total.name, total * pivot)],
+        lambda pivot, total: [ir.assign(total, total * pivot)],
     )  # fmt: skip
 
 
@@ -159,8 +159,8 @@ def _logarithm_of_determinant(low: Lowering, node: Node) -> None:
             swaps.compare("<", 0).choose(scalars.literal(-math.inf, dtype), scalars.literal(0, dtype)),
         ],
         lambda pivot, sign, total: [
-            ir.assign(sign.name, pivot.compare("<", 0).choose(-sign, sign)),
-            ir.assign(total.name, total + ir.call("math.log", ir.call("abs", pivot))),
+            ir.assign(sign, pivot.compare("<", 0).choose(-sign, sign)),
+            ir.assign(total, total + ir.call("math.log", ir.call("abs", pivot))),
         ],
     )  # fmt: skip
 
@@ -177,22 +177,22 @@ def _of_pivots(
     """Adds what the pivots of each matrix make, and binds the outputs to it. start: what each begins with, from how
     often rows changed places, below 0 for a singular matrix; step: the statements that take in a pivot."""
     matrices = _matrices(low, node)
-    size, name, dims = matrices.dims[-1], matrices.buffer.name, matrices.dims[:-2]
+    size, matrix, dims = matrices.dims[-1], matrices.buffer.variable, matrices.dims[:-2]
     count = low.atom(product(dims))
     outs = [low.new_buffer(count, output.dtype, output.name) for output in node.outputs]
     index, k = low.index_name(0), low.index_name(1)
     with low.nested() as block:
         at = low.assign(index * size * size, "at")
-        swaps = low.assign(ir.call("lib.solved", ir.Var(name), at, size, ir.Var(name), 0, 0), "swaps")
+        swaps = low.assign(ir.call("lib.solved", matrix, at, size, matrix, 0, 0), "swaps")
         totals = [low.assign(each, "total") for each in start(swaps, matrices.dtype)]
         # The elimination of a singular matrix stopped somewhere.
-        body = step(ir.load(name, at + k * (size + 1)), *totals)
+        body = step(ir.load(matrix, at + k * (size + 1)), *totals)
         low.loop(k, swaps.compare(">=", 0).choose(size, 0), body)
         for out, total in zip(outs, totals):
-            low.add(ir.store(out.name, index, total))
+            low.add(ir.store(out.variable, index, total))
     low.loop(index, count, block)
     for output, out in zip(node.outputs, outs):
         if dims:
             low.define(output, Array(out, dims))
         else:
-            low.define(output, Scalar(low.assign(ir.load(out.name, 0), output.name), output.dtype))
+            low.define(output, Scalar(low.assign(ir.load(out.variable, 0), output.name), output.dtype))

@@ -44,7 +44,7 @@ def _gather(low: Lowering, node: Node) -> None:
     out = low.new_buffer(product(dims), array.dtype, node.outputs[0].name)
 
     def body(source: ir.Expr, target: ir.Expr) -> ir.Statement:
-        return ir.store(out.name, target, ir.load(array.buffer.name, source))
+        return ir.store(out.variable, target, ir.load(array.buffer.variable, source))
 
     _walk(low, node, array.dims, positions, axis, "GatherV2", body)
     low.define(node.outputs[0], Array(out, dims))
@@ -71,7 +71,7 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
     count = low.atom(product(positions.dims))
     names = [low.index_name(depth) for depth in range(3)]
     with low.nested() as block:
-        row = low.assign(ir.Convert(INT64, ir.load(positions.buffer.name, names[0])), "row")
+        row = low.assign(ir.Convert(INT64, ir.load(positions.buffer.variable, names[0])), "row")
         where, details = place_of(positions.dims, names[0], 2)
         message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
         low.fail_when(
@@ -130,8 +130,8 @@ def _scatter_add(low: Lowering, node: Node, total: Array, indices: Value, values
         source, positions = low.array(values), low.array(indices)
 
         def body(place: ir.Expr, origin: ir.Expr) -> ir.Statement:
-            into = ir.load(total.buffer.name, place)
-            return ir.set_to(into, scalars.narrow(into + ir.load(source.buffer.name, origin), total.dtype))
+            into = ir.load(total.buffer.variable, place)
+            return ir.set_to(into, scalars.narrow(into + ir.load(source.buffer.variable, origin), total.dtype))
 
         _walk(low, node, total.dims, positions, axis, label, body)
     low.define(node.outputs[0], total)
@@ -190,8 +190,8 @@ def _row(low: Lowering, node: Node) -> None:
         if output.type.rank == 0:  # type: ignore[union-attr]
             found = low.assign(scalars.literal(0, array.dtype), output.name)
             view = row_view(low, array, row)
-            value = ir.load(view.buffer.name, view.offset)
-            low.branch(row.compare("<", array.dims[0]), [ir.assign(found.name, value)])
+            value = ir.load(view.buffer.variable, view.offset)
+            low.branch(row.compare("<", array.dims[0]), [ir.assign(found, value)])
             low.define(output, Scalar(found, array.dtype))
             return
         array = _resized(low, low.solid(array), low.atom(ir.call("max", size, array.dims[0])), output.name)
@@ -229,12 +229,12 @@ def _array_write(low: Lowering, node: Node) -> None:
         return
     length = low.atom(product(element), "length")
     # Nobody else needs this memory, so its variable may hold what it grows to.
-    rows, data = low.assign(old[0], "rows"), ir.Var(total.buffer.name)
-    capacity = ir.Var(low.names.fresh("capacity"))
+    rows, data = low.assign(old[0], "rows"), total.buffer.variable
+    capacity = ir.size_variable(low.names.fresh("capacity"))
     growth: ir.Block = [
-        ir.assign(capacity.name, ir.call("lib.capacity", rows, row + 1, least)),
-        ir.assign(data.name, ir.call("lib.resized", data, rows * length, capacity * length)),
-        ir.assign(rows.name, capacity),
+        ir.assign(capacity, ir.call("lib.capacity", rows, row + 1, least)),
+        ir.assign(data, ir.call("lib.resized", data, rows * length, capacity * length)),
+        ir.assign(rows, capacity),
     ]
     low.branch(rows.compare("<", ir.call("max", least, row + 1)), growth)
     grown = Array(total.buffer, (rows, *element))
@@ -261,7 +261,7 @@ def _resize_rows(low: Lowering, node: Node) -> None:
 def _resized(low: Lowering, array: Array, count: Atom, name: str | None) -> Array:
     """The first `count` rows of an array, with zeros for those that don't exist."""
     length = low.atom(product(array.dims[1:]), "length")
-    grown = ir.call("lib.resized", ir.Var(array.buffer.name), array.dims[0] * length, count * length)
+    grown = ir.call("lib.resized", array.buffer.variable, array.dims[0] * length, count * length)
     resized = Buffer(low.assign(grown, name or "rows").name, array.dtype)
     resized.may_be(array.buffer)
     return Array(resized, (count, *array.dims[1:]))

@@ -50,10 +50,10 @@ def _matmul(low: Lowering, node: Node) -> None:
     sizes = (rows, inner, columns)
     places = [a.offset, b.offset, ir.ZERO]
     if not batch or all(d == ir.ONE for d in batch):
-        arrays = (a.buffer.name, b.buffer.name, out.name)
+        arrays = (a.buffer.variable, b.buffer.variable, out.variable)
         low.add(product_call(low, a.dtype, arrays, places, sizes, flips, _is_large(node)))
     else:
-        _batched(low, node, a, b, out.name, batch, sizes, flips)
+        _batched(low, node, a, b, out.variable, batch, sizes, flips)
     low.define(output, Array(out, dims))
 
 
@@ -83,7 +83,7 @@ def _shares_batch(node: Node) -> bool:
 
 
 def product_call(
-    low: Lowering, dtype: DType, arrays: Sequence[str], places: Sequence[ir.Expr], sizes: Dims, flips: Dims,
+    low: Lowering, dtype: DType, arrays: Sequence[ir.Var], places: Sequence[ir.Expr], sizes: Dims, flips: Dims,
     is_large: bool, threads: ir.Expr | None = None,
 ) -> ir.Statement:  # fmt: skip
     """The product of two matrices, written to the third of the arrays.
@@ -92,15 +92,15 @@ def product_call(
     transposed. is_large: the sizes are known while tracing to be worth tiles. threads: how many it may use; all where
     that is None.
     """
-    given = [each for pair in zip(map(ir.Var, arrays), places) for each in pair]
+    given = [each for pair in zip(arrays, places) for each in pair]
     if not dtype.is_floating:
         return ir.Run(ir.call("lib.int_matmul", *given, *sizes, *flips))
     function = "lib.gemm" if is_large else "lib.matmul"
-    threads = ir.Var(thread_count_in(low.constants)) if threads is None else threads
+    threads = ir.size_variable(thread_count_in(low.constants)) if threads is None else threads
     return ir.Run(ir.call(function, *given, *sizes, *flips, threads))
 
 
-def _batched(low: Lowering, node: Node, a: Array, b: Array, out: str, batch: Dims, sizes: Dims, flips: Dims) -> None:
+def _batched(low: Lowering, node: Node, a: Array, b: Array, out: ir.Var, batch: Dims, sizes: Dims, flips: Dims) -> None:
     rows, inner, columns = sizes
     count = low.atom(product(batch))
     index = low.index_name(0)
@@ -113,7 +113,7 @@ def _batched(low: Lowering, node: Node, a: Array, b: Array, out: str, batch: Dim
             start = ir.ZERO if place == ir.ZERO else place * length
             places.append(start if array.offset == ir.ZERO else array.offset + start)
         places.append(index * lengths[2])
-        arrays = (a.buffer.name, b.buffer.name, out)
+        arrays = (a.buffer.variable, b.buffer.variable, out)
         threads = ir.ONE if is_shared else None
         low.add(product_call(low, a.dtype, arrays, places, sizes, flips, _is_large(node), threads))
     low.nest(index, count, block, is_shared, may_join=False)

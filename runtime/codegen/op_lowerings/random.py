@@ -68,7 +68,7 @@ def _wide(expr: ir.Expr) -> ir.Expr:
 def _state(low: Lowering, value: Value) -> list[ir.Var]:
     """The three words of a state, each as uint64."""
     ref = low.ref(value)
-    items = ref.items if isinstance(ref, Vector) else [ir.load(low.array(value).buffer.name, i) for i in range(3)]
+    items = ref.items if isinstance(ref, Vector) else [ir.load(low.array(value).buffer.variable, i) for i in range(3)]
     return [low.assign(_wide(item), "word") for item in items]
 
 
@@ -78,10 +78,11 @@ def _drawn(low: Lowering, node: Node, count: ir.Expr) -> list[ir.Var]:
     if borrowed is None:
         borrowed = Borrowed()
         low.constants.append(("streams", borrowed))
+    streams = ir.array_variable("streams", UINT64)
     at = 3 * borrowed.add(node)
-    words = [low.assign(ir.load("streams", at + i), "word") for i in range(3)]
-    low.add(ir.store("streams", at, words[0] + _wide(BLOCKS * count)))
-    low.add(ir.store("streams", at + 1, words[1] + _wide(ir.load("streams", at).compare("<", words[0]))))
+    words = [low.assign(ir.load(streams, at + i), "word") for i in range(3)]
+    low.add(ir.store(streams, at, words[0] + _wide(BLOCKS * count)))
+    low.add(ir.store(streams, at + 1, words[1] + _wide(ir.load(streams, at).compare("<", words[0]))))
     return words
 
 
@@ -182,14 +183,14 @@ def _is_few(low: Lowering, dims: Dims) -> int | None:
 
 def _words_at(words: Buffer, first: ir.Expr) -> Words:
     """The words of a buffer from a place on."""
-    return lambda index: _wide(ir.load(words.name, first + index if index else first))
+    return lambda index: _wide(ir.load(words.variable, first + index if index else first))
 
 
 def _words(low: Lowering, node: Node, state: Sequence[ir.Var], count: ir.Expr) -> Buffer:
     """A buffer of `count` random words."""
     words = low.new_buffer(count, dtypes.uint32, "words")
     row = low.index_name(0)
-    call = ir.Run(ir.call("lib.fill_words", ir.Var(words.name), row * _CHUNK_WORDS, *state))
+    call = ir.Run(ir.call("lib.fill_words", words.variable, row * _CHUNK_WORDS, *state))
     chunks = low.atom((count + (_CHUNK_WORDS - 1)) // _CHUNK_WORDS)
     low.nest(row, chunks, [call], low.is_large([node]), may_join=False)
     return words
@@ -213,7 +214,7 @@ def _define(
     words = _words(low, node, state, count if each == 1 else low.atom(2 * count))
     out, index = low.new_buffer(count, output.dtype, output.name), low.index_name(0)
     element = number(_words_at(words, index if each == 1 else 2 * index))
-    low.nest(index, count, [ir.store(out.name, index, element)], low.is_large([node]))
+    low.nest(index, count, [ir.store(out.variable, index, element)], low.is_large([node]))
     low.define(output, Array(out, dims))
 
 
@@ -255,13 +256,13 @@ def _normal(low: Lowering, node: Node) -> None:
     out, index = low.new_buffer(count, dtype, output.name), low.index_name(0)
     with low.nested() as block:
         first, second = _pair(low, dtype, _words_at(words, each * index), False)
-        low.add(ir.store(out.name, 2 * index, first), ir.store(out.name, 2 * index + 1, second))
+        low.add(ir.store(out.variable, 2 * index, first), ir.store(out.variable, 2 * index + 1, second))
     low.nest(index, low.atom(count // 2), block, low.is_large([node]), may_join=False)
     size = low.static_size(count)
     if size is None or size % 2:
         with low.nested() as block:
             first, _ = _pair(low, dtype, _words_at(words, (count - 1) * (each // 2)), False)
-            low.add(ir.store(out.name, count - 1, first))
+            low.add(ir.store(out.variable, count - 1, first))
         low.branch((count % 2).compare("==", 1), block)
     low.define(output, Array(out, dims))
 
@@ -300,7 +301,7 @@ def _state_of_seeds(low: Lowering, node: Node) -> None:
         items: list[ir.Expr] = list(ref.items)
     else:
         array = low.array(node.inputs[0])
-        items = [ir.load(array.buffer.name, i) for i in range(2)]
+        items = [ir.load(array.buffer.variable, i) for i in range(2)]
         if array.dims != (low.static_dim(2),):
             message = "seed must have shape [2], got [{0}]"
             low.fail_when(array.dims[0].compare("!=", 2), "ValueError", message, node, (array.dims[0],))
@@ -319,9 +320,9 @@ def _truncated(low: Lowering, node: Node) -> None:
     size = 2 if wide else 4
     count, group = low.atom(product(dims)), low.index_name(0)
     out = low.new_buffer(count, output.dtype, output.name)
-    call = ir.Run(ir.call("lib.fill_truncated", ir.Var(out.name), group, ir.truth(wide), *state))
+    call = ir.Run(ir.call("lib.fill_truncated", out.variable, group, ir.truth(wide), *state))
     low.nest(group, low.atom((count + (size - 1)) // size), [call], low.is_large([node]), may_join=False)
-    low.define(output, Array(out, dims) if dims else Scalar(ir.load(out.name, 0), output.dtype))
+    low.define(output, Array(out, dims) if dims else Scalar(ir.load(out.variable, 0), output.dtype))
 
 
 @emitter("random_permutation", "philox_permutation")
@@ -331,7 +332,7 @@ def _permutation(low: Lowering, node: Node) -> None:
     state = _drawn(low, node, count) if node.op.effect else _state(low, node.inputs[0])
     output = node.outputs[0]
     out = low.new_buffer(count, output.dtype, output.name)
-    low.add(ir.Run(ir.call("lib.fill_permutation", ir.Var(out.name), *state)))
+    low.add(ir.Run(ir.call("lib.fill_permutation", out.variable, *state)))
     low.define(output, Array(out, (count,)))
     for value in node.outputs[1:]:
         low.define(value, TOKEN)
@@ -362,11 +363,11 @@ def _categorical(low: Lowering, node: Node) -> None:
     out, row = low.new_buffer(low.atom(rows * count), output.dtype, output.name), low.index_name(0)
     sums = low.new_buffer(low.atom(rows * classes), dtypes.float64, "sums")
     given = (
-        ir.Var(logits.buffer.name),
+        logits.buffer.variable,
         row * classes,
         classes,
-        ir.Var(sums.name),
-        ir.Var(out.name),
+        sums.variable,
+        out.variable,
         row * count,
         count,
     )

@@ -57,7 +57,7 @@ def _sum_to_shape_of(low: Lowering, node: Node) -> None:
     total = low.solid(Virtual(wide, new, lambda indices: scalars.literal(0, wide), uniform=True), node.outputs[0].name)
     low.copy_into(total, ref, add=True, dims=old)
     if wide is not dtype:
-        buffer, count = total.buffer.name, low.atom(product(new))
+        buffer, count = total.buffer.variable, low.atom(product(new))
         narrow = Virtual(
             dtype, (count,), lambda indices: scalars.convert(ir.load(buffer, indices[0]), wide, dtype)
         )  # fmt: skip

@@ -83,9 +83,9 @@ def _running(low: Lowering, node: Node) -> None:
     reverse, exclusive = node.attrs["reverse"], node.attrs["exclusive"]
 
     def move(total: ir.Var | ir.Load, at: ir.Expr) -> None:
-        following = ir.Binary(sign, total, ir.load(array.buffer.name, at))
+        following = ir.Binary(sign, total, ir.load(array.buffer.variable, at))
         step = ir.set_to(total, scalars.narrow(following, output.dtype))
-        store = ir.store(out.name, at, total)
+        store = ir.store(out.variable, at, total)
         low.add(*([store, step] if exclusive else [step, store]))
 
     if lines.behind == ir.ONE:
@@ -105,9 +105,9 @@ def _running(low: Lowering, node: Node) -> None:
         def element(step: ir.Var, at: ir.Var, column: ir.Var) -> None:
             if reverse:
                 at = low.assign(at + (lines.length - 1 - step - step) * lines.behind, "at")
-            move(ir.load(totals.name, column), at)
+            move(ir.load(totals.variable, column), at)
 
-        lines.columns(lambda column: low.add(ir.store(totals.name, column, start)), element)
+        lines.columns(lambda column: low.add(ir.store(totals.variable, column, start)), element)
     low.define(output, Array(out, array.dims))
 
 
@@ -155,12 +155,12 @@ def _extreme(low: Lowering, node: Node) -> None:
 
     def row() -> None:
         begin = low.assign(lines.outer * lines.length, "at")
-        best, where = first(ir.load(array.buffer.name, begin)), low.assign(ir.ZERO, "place")
+        best, where = first(ir.load(array.buffer.variable, begin)), low.assign(ir.ZERO, "place")
 
         def look(start: ir.Expr, end: ir.Expr) -> None:
             def element() -> None:
-                value = low.assign(ir.load(array.buffer.name, begin + lines.column), "value")
-                better: ir.Block = [ir.assign(best.name, value), ir.assign(where.name, lines.column)]
+                value = low.assign(ir.load(array.buffer.variable, begin + lines.column), "value")
+                better: ir.Block = [ir.assign(best, value), ir.assign(where, lines.column)]
                 low.branch(value.compare(sign, best), better)
 
             lines.loop(lines.column, (start, end), element)
@@ -172,11 +172,11 @@ def _extreme(low: Lowering, node: Node) -> None:
             top = low.assign(best, "top")
 
             def element() -> None:
-                value = low.assign(ir.load(array.buffer.name, begin + lines.column), "value")
+                value = low.assign(ir.load(array.buffer.variable, begin + lines.column), "value")
                 larger: ir.Expr = value.compare(sign, top).choose(value, top)
                 if floating:
                     larger = ir.call(f"lib.{'maximum' if sign == '>' else 'minimum'}", top, value)
-                low.add(ir.assign(top.name, larger))
+                low.add(ir.assign(top, larger))
 
             lines.loop(lines.column, (start, end), element)
             with low.nested() as closely:
@@ -187,25 +187,25 @@ def _extreme(low: Lowering, node: Node) -> None:
         lines.loop(
             lines.step, (ir.ONE, (lines.length + cost_model.EXTREME_BLOCK - 1) // cost_model.EXTREME_BLOCK), block
         )
-        low.add(ir.store(out.name, lines.outer, ir.Convert(kind, where)))
+        low.add(ir.store(out.variable, lines.outer, ir.Convert(kind, where)))
 
     def start_column(column: ir.Var) -> None:
-        low.add(ir.store(out.name, column, scalars.literal(0, output.dtype)))
+        low.add(ir.store(out.variable, column, scalars.literal(0, output.dtype)))
         best = first(first_element(column))
-        low.add(ir.store(bests.name, column, best))
+        low.add(ir.store(bests.variable, column, best))
 
     def first_element(column: ir.Var) -> ir.Expr:
         """A column's number counts rows of columns, each of which begins `length` rows behind the other."""
-        return ir.load(array.buffer.name, column + column // lines.behind * (lines.length - 1) * lines.behind)
+        return ir.load(array.buffer.variable, column + column // lines.behind * (lines.length - 1) * lines.behind)
 
     def element(step: ir.Var, at: ir.Var, column: ir.Var) -> None:
         value, best = (
-            low.assign(ir.load(array.buffer.name, at), "value"),
-            low.assign(ir.load(bests.name, column), "best"),
+            low.assign(ir.load(array.buffer.variable, at), "value"),
+            low.assign(ir.load(bests.variable, column), "best"),
         )
-        is_better, place_ = value.compare(sign, best), ir.load(out.name, column)
+        is_better, place_ = value.compare(sign, best), ir.load(out.variable, column)
         low.add(ir.set_to(place_, is_better.choose(ir.Convert(kind, step), place_)))
-        low.add(ir.store(bests.name, column, is_better.choose(value, best)))
+        low.add(ir.store(bests.variable, column, is_better.choose(value, best)))
 
     if lines.behind == ir.ONE:
         lines.rows(row)
@@ -215,4 +215,4 @@ def _extreme(low: Lowering, node: Node) -> None:
     if dims:
         low.define(output, Array(out, dims))
     else:
-        low.define(output, Scalar(low.assign(ir.load(out.name, 0), output.name), output.dtype))
+        low.define(output, Scalar(low.assign(ir.load(out.variable, 0), output.name), output.dtype))

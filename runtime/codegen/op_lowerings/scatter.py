@@ -113,7 +113,7 @@ def _gather_nd(low: Lowering, node: Node) -> None:
     out = low.new_buffer(product(dims), table.dtype, node.outputs[0].name)
 
     def body(source: ir.Expr, target: ir.Expr) -> ir.Statement:
-        return ir.store(out.name, target, ir.load(table.buffer.name, source))
+        return ir.store(out.variable, target, ir.load(table.buffer.variable, source))
 
     _walk(low, node, indices, places, body)
     low.define(node.outputs[0], Array(out, dims))
@@ -152,7 +152,7 @@ def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, pl
     joined = _JOINED[node.op.name]
 
     def store(place: ir.Expr, value: ir.Expr) -> ir.Statement:
-        into = ir.load(total.buffer.name, place)
+        into = ir.load(total.buffer.variable, place)
         if joined is not None:
             dtype = total.dtype
             found = rule_expression(OPS[joined].scalar, [into, value], [dtype, dtype], dtype)
@@ -172,7 +172,7 @@ def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, pl
                 low.add(store(start + j if j else start, item))
     else:
         source = low.solid(new)
-        _walk(low, node, indices, places, lambda place, origin: store(place, ir.load(source.buffer.name, origin)))
+        _walk(low, node, indices, places, lambda place, origin: store(place, ir.load(source.buffer.variable, origin)))
     low.define(node.outputs[0], total)
 
 
@@ -203,24 +203,24 @@ class _Flags:
         return found
 
     def read_before(self) -> None:
-        low, name = self.low, self.total.buffer.name
+        low, total = self.low, self.total.buffer.variable
         ref = low.ref(self.indices)
         if isinstance(ref, Vector) and isinstance(self.new, Vector):
             self.at = self._starts(ref)
-            self.before = [low.assign(ir.load(name, place), "before") for place in self.at]
+            self.before = [low.assign(ir.load(total, place), "before") for place in self.at]
             return
         self.new = low.solid(self.new)
         size = product((*self.places.outer, *self.places.inner))
         self.old = low.new_buffer(size, self.total.dtype, "before")
-        old = self.old.name
-        _walk(low, self.node, self.indices, self.places, lambda at, k: ir.store(old, k, ir.load(name, at)))
+        old = self.old.variable
+        _walk(low, self.node, self.indices, self.places, lambda at, k: ir.store(old, k, ir.load(total, at)))
 
     def compare(self) -> None:
-        low, name = self.low, self.total.buffer.name
+        low, total = self.low, self.total.buffer.variable
         dims = (*self.places.outer, *self.places.inner)
         outputs = self.node.outputs[1:]
         if self.at is not None:
-            after = [low.assign(ir.load(name, place), "after") for place in self.at]
+            after = [low.assign(ir.load(total, place), "after") for place in self.at]
             for output, values in zip(outputs, (self.before, self.new.items)):
                 items = tuple(low.assign(a.compare("==", b), output.name) for a, b in zip(values, after))
                 low.define(output, Vector(bool_, items, dims) if dims else Scalar(items[0], bool_))
@@ -231,10 +231,10 @@ class _Flags:
             def compared(
                 at: ir.Expr, k: ir.Expr, found: Buffer = found, values: Buffer = values
             ) -> ir.Statement:  # fmt: skip
-                return ir.store(found.name, k, ir.load(values.name, k).compare("==", ir.load(name, at)))
+                return ir.store(found.variable, k, ir.load(values.variable, k).compare("==", ir.load(total, at)))
 
             _walk(low, self.node, self.indices, self.places, compared)
-            low.define(output, Array(found, dims) if dims else Scalar(low.assign(ir.load(found.name, 0)), bool_))
+            low.define(output, Array(found, dims) if dims else Scalar(low.assign(ir.load(found.variable, 0)), bool_))
 
 
 def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Body) -> None:
@@ -245,7 +245,7 @@ def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Body)
     count, inner = low.atom(product(places.outer)), low.atom(product(places.inner))
     i, j = low.index_name(0), low.index_name(1)
     with low.nested() as block:
-        parts = [ir.load(positions.buffer.name, i if depth == 1 else i * depth + axis) for axis in range(depth)]
+        parts = [ir.load(positions.buffer.variable, i if depth == 1 else i * depth + axis) for axis in range(depth)]
         start = _start(low, node, parts, places, i, places.outer)
         if inner == ir.ONE:
             low.add(body(start, i))

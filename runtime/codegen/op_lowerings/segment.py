@@ -65,12 +65,12 @@ def _segments(low: Lowering, node: Node) -> None:
     i, j = low.index_name(0), low.index_name(1)
 
     def joined(place: ir.Expr, source: ir.Expr) -> ir.Statement:
-        into = ir.load(total.buffer.name, place)
-        found = rule_expression(OPS[op].scalar, [into, ir.load(data.buffer.name, source)], [dtype, dtype], dtype)
+        into = ir.load(total.buffer.variable, place)
+        found = rule_expression(OPS[op].scalar, [into, ir.load(data.buffer.variable, source)], [dtype, dtype], dtype)
         return ir.set_to(into, scalars.narrow(found, dtype))
 
     with low.nested() as block:
-        segment = low.assign(ir.Convert(INT64, ir.load(ids.buffer.name, i)), "segment")
+        segment = low.assign(ir.Convert(INT64, ir.load(ids.buffer.variable, i)), "segment")
         where, details = place_of(ids.dims, i, 2)
         message = f"segment_ids[{where}] = {{0}} is out of range [0, {{1}})"
         low.fail_when(segment.compare(">=", count), "InvalidArgumentError", message, node, (segment, count, *details))
@@ -92,9 +92,9 @@ def _searchsorted(low: Lowering, node: Node) -> None:
     i, j = low.index_name(0), low.index_name(1)
 
     def found(first: ir.Expr, place: ir.Expr) -> ir.Statement:
-        value, right = ir.load(values.buffer.name, place), ir.TRUE if node.attrs["side"] == "right" else ir.FALSE
-        position = ir.call("lib.place_in", ir.Var(sequence.buffer.name), first, length, value, right)
-        return ir.store(out.name, place, ir.Convert(scalars.machine_type(output.dtype), position))
+        value, right = ir.load(values.buffer.variable, place), ir.TRUE if node.attrs["side"] == "right" else ir.FALSE
+        position = ir.call("lib.place_in", sequence.buffer.variable, first, length, value, right)
+        return ir.store(out.variable, place, ir.Convert(scalars.machine_type(output.dtype), position))
 
     if len(sequence.dims) == 1:
         low.loop(i, low.atom(product(values.dims)), [found(ir.ZERO, i)])

@@ -133,8 +133,8 @@ def write(low: Lowering, node: Node, view: Array, value: Value, add: bool = Fals
             low.fail_when(wrong, "InvalidArgumentError", message, node, (got, wanted), node.op.label)
     ref = low.ref(value)
     if not view.dims:
-        found = ref.expr if isinstance(ref, Scalar) else ir.load(low.solid(ref).buffer.name, 0)
-        place = ir.load(view.buffer.name, view.offset)
+        found = ref.expr if isinstance(ref, Scalar) else ir.load(low.solid(ref).buffer.variable, 0)
+        place = ir.load(view.buffer.variable, view.offset)
         low.add(ir.set_to(place, scalars.narrow(place + found, view.dtype) if add else found))
         return
     low.copy_into(view, ref, add)
@@ -195,7 +195,7 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
             index, _ = index_of(low, value, "at")
         else:
             index = low.assign(ir.Convert(INT64, low.scalar_name(value)), "at")
-            low.branch(index.compare("<", 0), [ir.assign(index.name, index + size)])
+            low.branch(index.compare("<", 0), [ir.assign(index, index + size)])
         wrong = outside(low, index, known, size)
         if wrong is not None:
             low.fail_when(wrong, "InvalidArgumentError", message, node, (index,), "strided_slice")

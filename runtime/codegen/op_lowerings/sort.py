@@ -57,8 +57,8 @@ def _argsort(low: Lowering, node: Node) -> None:
     _each_row(
         low, node, rows,
         lambda row: ir.call(
-            "lib.order_of_row", ir.Var(array.buffer.name), row * length, length, ir.truth(node.attrs["descending"]),
-            ir.Var(out.name), ir.Var(keys.name), ir.Var(other_keys.name), ir.Var(other.name),
+            "lib.order_of_row", array.buffer.variable, row * length, length, ir.truth(node.attrs["descending"]),
+            out.variable, keys.variable, other_keys.variable, other.variable,
         ),
     )  # fmt: skip
     low.define(output, Array(out, array.dims))
@@ -76,8 +76,8 @@ def _top_few(low: Lowering, node: Node) -> None:
     _each_row(
         low, node, rows,
         lambda row: ir.call(
-            "lib.top_of_row", ir.Var(array.buffer.name), row * length, length, ir.Var(values.name),
-            ir.Var(places.name), row * k, k,
+            "lib.top_of_row", array.buffer.variable, row * length, length, values.variable,
+            places.variable, row * k, k,
         ),
     )  # fmt: skip
     for output, found in zip(node.outputs, (values, places)):
@@ -92,11 +92,11 @@ def _take_along(low: Lowering, node: Node) -> None:
     i, j = low.index_name(0), low.index_name(1)
 
     with low.nested() as block:
-        taken = low.assign(ir.Convert(INT64, ir.load(positions.buffer.name, i * count + j)), "taken")
+        taken = low.assign(ir.Convert(INT64, ir.load(positions.buffer.variable, i * count + j)), "taken")
         where, details = place_of(positions.dims, i * count + j, 2)
         message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:TakeAlong]"
         wrong = ir.either(taken.compare("<", 0), taken.compare(">=", length))
         low.fail_when(wrong, "InvalidArgumentError", message, node, (taken, length, *details), "TakeAlong")
-        low.add(ir.store(out.name, i * count + j, ir.load(array.buffer.name, i * length + taken)))
+        low.add(ir.store(out.variable, i * count + j, ir.load(array.buffer.variable, i * length + taken)))
     low.loop(i, rows, [low.for_each(j, count, block)])
     low.define(node.outputs[0], Array(out, positions.dims))

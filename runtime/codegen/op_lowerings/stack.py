@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen.kernel import scalars
-from runtime.codegen.kernel.values import Array, Buffer, Scalar, StackRef, Vector, product
+from runtime.codegen.kernel.values import NO_VARIABLE, Array, Buffer, Scalar, StackRef, Vector, product
 from runtime.codegen.loops.scalarize import is_small
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.control_flow import handle, own_stack
@@ -43,17 +43,18 @@ def _empty(low: Lowering, node: Node) -> None:
         room = low.assign(ir.call("max", count, 0), f"{base}_room")
         size = low.atom(product((room, *[low.static_dim(d) for d in element.shape or () if d is not None])))
     data = _allocated(low, size, element.dtype, f"{base}_data")
-    top = low.assign(ir.ZERO, f"{base}_top").name
-    dims = _allocated(low, low.atom(product((room, ir.as_expr(rank)))), int64, f"{base}_dims") if rank else ""
-    dims_top = low.assign(ir.ZERO, f"{base}_dims_top").name if rank else ""
+    top = low.assign(ir.ZERO, f"{base}_top")
+    dims = _allocated(low, low.atom(product((room, ir.as_expr(rank)))), int64, f"{base}_dims") if rank else NO_VARIABLE
+    dims_top = low.assign(ir.ZERO, f"{base}_dims_top") if rank else NO_VARIABLE
     low.define(output, StackRef(element.dtype, rank, data, dims, top, dims_top))
 
 
-def _allocated(low: Lowering, size: ir.Expr, dtype: DType, base: str) -> str:
+def _allocated(low: Lowering, size: ir.Expr, dtype: DType, base: str) -> ir.Var:
     """A variable that holds memory of a stack, which pushes may replace."""
-    name = low.names.fresh(base)
-    low.add(ir.Alloc(name, size, scalars.machine_type(dtype)))
-    return name
+    element = scalars.machine_type(dtype)
+    variable = ir.array_variable(low.names.fresh(base), element)
+    low.add(ir.Alloc(variable.name, size, element))
+    return variable
 
 
 @emitter("stack_push")
@@ -66,41 +67,38 @@ def _push(low: Lowering, node: Node) -> None:
     is_own = stack.shared or node.inputs[0].node is not None
     if stack.shared:
         stack = own_stack(low, stack)
-    top = ir.Var(stack.top)
+    top = stack.top
     if isinstance(ref, Scalar) and stack.reserved:
         low.add(ir.store(stack.data, top, ref.expr))
-        new_top = low.assign(top + 1, stack.top)
-        low.define(node.outputs[0], replace(stack, top=new_top.name, reserved=False))
+        new_top = low.assign(top + 1, stack.top.name)
+        low.define(node.outputs[0], replace(stack, top=new_top, reserved=False))
         return
-    data = ir.Var(stack.data) if is_own else low.assign(ir.Var(stack.data), stack.data)
+    data = stack.data if is_own else low.assign(stack.data, stack.data.name)
     if isinstance(ref, Scalar):
         _reserve(low, data, top, top + 1)
-        low.add(ir.store(data.name, top, ref.expr))
-        new_top = low.assign(top + 1, stack.top)
-        low.define(node.outputs[0], replace(stack, data=data.name, top=new_top.name))
+        low.add(ir.store(data, top, ref.expr))
+        new_top = low.assign(top + 1, stack.top.name)
+        low.define(node.outputs[0], replace(stack, data=data, top=new_top))
         return
     size = low.atom(product(ref.dims))
-    new_top = low.assign(top + size, stack.top)
+    new_top = low.assign(top + size, stack.top.name)
     _reserve(low, data, top, new_top)
     if isinstance(ref, Vector):
         for number, item in enumerate(ref.items):
-            low.add(ir.store(data.name, top + number, item))
+            low.add(ir.store(data, top + number, item))
     else:
         low.copy_into(Array(Buffer(data.name, stack.dtype), ref.dims, None, top), ref)
-    dims = ir.Var(stack.dims) if is_own else low.assign(ir.Var(stack.dims), stack.dims)
-    old_top = ir.Var(stack.dims_top)
-    dims_top = low.assign(old_top + stack.rank, stack.dims_top)
+    dims = stack.dims if is_own else low.assign(stack.dims, stack.dims.name)
+    old_top = stack.dims_top
+    dims_top = low.assign(old_top + stack.rank, stack.dims_top.name)
     _reserve(low, dims, old_top, dims_top)
     for axis, atom in enumerate(ref.dims):
-        low.add(ir.store(dims.name, old_top + axis, atom))
-    low.define(
-        node.outputs[0],
-        replace(stack, data=data.name, top=new_top.name, dims=dims.name, dims_top=dims_top.name),
-    )
+        low.add(ir.store(dims, old_top + axis, atom))
+    low.define(node.outputs[0], replace(stack, data=data, top=new_top, dims=dims, dims_top=dims_top))
 
 
 def _reserve(low: Lowering, buffer: ir.Var, used: ir.Expr, needed: ir.Expr) -> None:
-    growth = ir.assign(buffer.name, ir.call("lib.grown", buffer, used, needed))
+    growth = ir.assign(buffer, ir.call("lib.grown", buffer, used, needed))
     low.branch(needed.compare(">", ir.Size(buffer)), [growth])
 
 
@@ -111,37 +109,37 @@ def _pop(low: Lowering, node: Node) -> None:
     message = "pop from an empty stack"
     if not stack.rank:
         if not stack.reserved:
-            low.fail_when(ir.Var(stack.top).compare("==", 0), "IndexError", message, node)
-        top = low.assign(ir.Var(stack.top) - 1, stack.top)
-        low.define(rest, replace(stack, top=top.name, reserved=False))
+            low.fail_when(stack.top.compare("==", 0), "IndexError", message, node)
+        top = low.assign(stack.top - 1, stack.top.name)
+        low.define(rest, replace(stack, top=top, reserved=False))
         low.define(value, Scalar(low.assign(ir.load(stack.data, top), value.name), stack.dtype))
         return
-    low.fail_when(ir.Var(stack.dims_top).compare("==", 0), "IndexError", message, node)
-    dims_top = low.assign(ir.Var(stack.dims_top) - stack.rank, stack.dims_top)
+    low.fail_when(stack.dims_top.compare("==", 0), "IndexError", message, node)
+    dims_top = low.assign(stack.dims_top - stack.rank, stack.dims_top.name)
     assert value.is_tensor
     atoms: list[Atom] = []
     for axis, size in enumerate(value.shape):
         kept = ir.load(stack.dims, dims_top + axis)
         atoms.append(low.static_dim(size) if size is not None else low.assign(kept, "n"))
     size = low.atom(product(atoms))
-    top = low.assign(ir.Var(stack.top) - size, stack.top)
+    top = low.assign(stack.top - size, stack.top.name)
     if low.region.in_loop and is_small(value):
         places = [ir.load(stack.data, top + number) for number in range(math.prod(value.shape))]
-        low.define(rest, replace(stack, top=top.name, dims_top=dims_top.name))
+        low.define(rest, replace(stack, top=top, dims_top=dims_top))
         low.define(value, Vector(stack.dtype, tuple(low.assign(each, value.name) for each in places), tuple(atoms)))
         return
     # A copy: the next push overwrites what lies above the top.
     taken = low.new_buffer(size, stack.dtype, value.name)
-    view = Array(Buffer(stack.data, stack.dtype), tuple(atoms), None, top)
+    view = Array(Buffer(stack.data.name, stack.dtype), tuple(atoms), None, top)
     low.copy_into(Array(taken, tuple(atoms)), view)
-    low.define(rest, replace(stack, top=top.name, dims_top=dims_top.name))
+    low.define(rest, replace(stack, top=top, dims_top=dims_top))
     low.define(value, Array(taken, tuple(atoms)))
 
 
 @emitter("stack_size")
 def _size(low: Lowering, node: Node) -> None:
     stack: Any = low.ref(node.inputs[0])
-    size = ir.Var(stack.dims_top) // stack.rank if stack.rank else ir.Var(stack.top)
+    size = stack.dims_top // stack.rank if stack.rank else stack.top
     low.define(node.outputs[0], Scalar(low.assign(size, "size"), int64))
 
 
@@ -152,15 +150,15 @@ def _join(low: Lowering, node: Node) -> None:
         stack = own_stack(low, stack)
     joined: dict[str, Any] = {}
     for buffer, used, dtype in _buffers(stack):
-        old, count = ir.Var(getattr(stack, used)), ir.Var(getattr(segment, used))
+        old, count = getattr(stack, used), getattr(segment, used)
         top = low.assign(old + count, used)
-        memory = low.assign(ir.Var(getattr(stack, buffer)), getattr(stack, buffer))
+        memory = low.assign(getattr(stack, buffer), getattr(stack, buffer).name)
         _reserve(low, memory, old, top)
-        part = Array(Buffer(getattr(segment, buffer), dtype), (count,))
+        part = Array(Buffer(getattr(segment, buffer).name, dtype), (count,))
         low.copy_into(Array(Buffer(memory.name, dtype), (count,), None, old), part)
-        joined |= {buffer: memory.name, used: top.name}
+        joined |= {buffer: memory, used: top}
     low.define(node.outputs[0], replace(stack, **joined))
-    size = ir.Var(stack.dims_top) // stack.rank if stack.rank else ir.Var(stack.top)
+    size = stack.dims_top // stack.rank if stack.rank else stack.top
     low.define(node.outputs[1], Scalar(low.assign(size, "size"), int64))
 
 
@@ -169,27 +167,26 @@ def _split(low: Lowering, node: Node) -> None:
     stack, size = handle(low, node.inputs[0]), low.scalar_name(node.inputs[1])
     rest, segment = node.outputs
     assert isinstance(rest.type, StackType)
-    counted = ir.Var(stack.dims_top if stack.rank else stack.top)
+    counted = stack.dims_top if stack.rank else stack.top
     first = low.assign(size * stack.rank if stack.rank else ir.as_expr(size), counted.name)
     outside = ir.either(first.compare("<", 0), first.compare(">", counted))
     low.fail_when(outside, "IndexError", "split of a stack beyond its end", node)
     lowest = {"top": first}
     if stack.rank:
         length = element_count(rest.type.element.shape)
-        above = ir.call("lib.scalar_count", ir.Var(stack.dims), stack.rank, first, counted)
-        top = ir.Var(stack.top) - above if length is None else size * length
-        lowest = {"top": low.assign(top, stack.top), "dims_top": first}
-    left: dict[str, Any] = {used: top.name for used, top in lowest.items()}
-    low.define(rest, replace(stack, **left))
+        above = ir.call("lib.scalar_count", stack.dims, stack.rank, first, counted)
+        top = stack.top - above if length is None else size * length
+        lowest = {"top": low.assign(top, stack.top.name), "dims_top": first}
+    low.define(rest, replace(stack, **lowest))  # type: ignore[arg-type]
     if not low.region.uses[segment]:
         return
     parts: dict[str, Any] = {}
     for buffer, used, dtype in _buffers(stack):
-        count = low.assign(ir.Var(getattr(stack, used)) - lowest[used], "count")
-        memory = _allocated(low, count, dtype, getattr(stack, buffer))
-        part = Array(Buffer(getattr(stack, buffer), dtype), (count,), None, lowest[used])
-        low.copy_into(Array(Buffer(memory, dtype), (count,)), part)
-        parts |= {buffer: memory, used: count.name}
+        count = low.assign(getattr(stack, used) - lowest[used], "count")
+        memory = _allocated(low, count, dtype, getattr(stack, buffer).name)
+        part = Array(Buffer(getattr(stack, buffer).name, dtype), (count,), None, lowest[used])
+        low.copy_into(Array(Buffer(memory.name, dtype), (count,)), part)
+        parts |= {buffer: memory, used: count}
     low.define(segment, replace(stack, **parts, shared=False))
 
 
@@ -197,19 +194,19 @@ def _split(low: Lowering, node: Node) -> None:
 def _zeros(low: Lowering, node: Node) -> None:
     stack = own_stack(low, handle(low, node.inputs[0]))
     zero = Scalar(scalars.literal(0, stack.dtype), stack.dtype)
-    low.copy_into(Array(Buffer(stack.data, stack.dtype), (ir.Var(stack.top),)), zero)
+    low.copy_into(Array(Buffer(stack.data.name, stack.dtype), (stack.top,)), zero)
     low.define(node.outputs[0], stack)
 
 
 @emitter("stack_add")
 def _add(low: Lowering, node: Node) -> None:
     stack, other = (handle(low, v) for v in node.inputs)
-    top, others = ir.Var(stack.top), ir.Var(other.top)
+    top, others = stack.top, other.top
     low.fail_when(top.compare("!=", others), "IndexError", "sum of stacks of different sizes", node)
     if stack.shared:
         stack = own_stack(low, stack)
-    part = Array(Buffer(other.data, stack.dtype), (others,))
-    low.copy_into(Array(Buffer(stack.data, stack.dtype), (others,)), part, add=True)
+    part = Array(Buffer(other.data.name, stack.dtype), (others,))
+    low.copy_into(Array(Buffer(stack.data.name, stack.dtype), (others,)), part, add=True)
     low.define(node.outputs[0], stack)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.codegen.kernel import scalars
+from runtime.codegen.kernel.source import constant_variable
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
 from runtime.codegen.loops.access import total
 from runtime.codegen.loops.loop_nest import broadcast_dims
@@ -36,12 +37,12 @@ def _constant(low: Lowering, node: Node) -> None:
     if array.ndim == 0:
         low.define(node.outputs[0], Scalar(scalars.literal(array[()], dtype), dtype))
         return
-    name = low.names.fresh("c")
-    low.constants.append((name, np.ascontiguousarray(array)))
-    buffer = name
+    constant = (low.names.fresh("c"), np.ascontiguousarray(array))
+    low.constants.append(constant)
+    buffer = constant[0]
     if array.ndim > 1:
-        buffer = low.names.fresh(f"{name}_flat")
-        low.prologue[buffer] = ir.call("lib.flat", ir.Var(name))
+        buffer = low.names.fresh(f"{buffer}_flat")
+        low.prologue[buffer] = ir.call("lib.flat", constant_variable(*constant))
     low.define(node.outputs[0], Array(Buffer(buffer, dtype), tuple(low.static_dim(d) for d in array.shape)))
 
 
@@ -212,7 +213,7 @@ def bind(low: Lowering, node: Node, ref: Any, index: int = 0) -> None:
             ref = Scalar(ref.element(()), ref.dtype)
         else:
             # Not as text: the memory may be written before the text is used.
-            ref = Scalar(low.assign(ir.load(ref.buffer.name, ref.offset), output.name), ref.dtype)
+            ref = Scalar(low.assign(ir.load(ref.buffer.variable, ref.offset), output.name), ref.dtype)
     low.define(output, ref)
 
 
@@ -341,19 +342,21 @@ def _bitcast(low: Lowering, node: Node) -> None:
     out, index = low.new_buffer(product(found), new, output.name), low.index_name(0)
     with low.nested() as block:
         if is_split:
-            whole = scalars.reinterpret(ir.load(array.buffer.name, index), old, wide)
+            whole = scalars.reinterpret(ir.load(array.buffer.variable, index), old, wide)
             whole = low.assign(scalars.convert(whole, wide, dtypes.uint64), "bits")
             for k in range(parts):
                 part = scalars.convert(_shifted(">>", whole, k * step), dtypes.uint64, narrow)
-                low.add(ir.store(out.name, _part(index, parts, k), scalars.reinterpret(part, narrow, new)))
+                low.add(ir.store(out.variable, _part(index, parts, k), scalars.reinterpret(part, narrow, new)))
         else:
             pieces = []
             for k in range(parts):
-                part = scalars.reinterpret(ir.load(array.buffer.name, _part(index, parts, k)), old, narrow)
+                part = scalars.reinterpret(ir.load(array.buffer.variable, _part(index, parts, k)), old, narrow)
                 pieces.append(_shifted("<<", scalars.convert(part, narrow, dtypes.uint64), k * step))
             joined = functools.reduce(lambda a, b: ir.Binary("|", a, b), pieces)
             low.add(
-                ir.store(out.name, index, scalars.reinterpret(scalars.convert(joined, dtypes.uint64, wide), wide, new))
+                ir.store(
+                    out.variable, index, scalars.reinterpret(scalars.convert(joined, dtypes.uint64, wide), wide, new)
+                )
             )
     low.nest(index, elements, block, low.is_large([node]))
     bind(low, node, Array(out, found))

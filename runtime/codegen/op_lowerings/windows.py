@@ -142,7 +142,7 @@ class Windows:
             self.loop(2, ir.as_expr(self.rows), body)
 
     def copy_window(
-        self, array: Array, batch: ir.Expr, at: list[ir.Expr], out: str, number: ir.Expr, fill: ir.Const
+        self, array: Array, batch: ir.Expr, at: list[ir.Expr], out: ir.Var, number: ir.Expr, fill: ir.Const
     ) -> None:  # fmt: skip
         """Writes the elements of the window at `at` to `out`, behind those of `number` others."""
         low, length, channels = self.low, self.space[-1], self.channels
@@ -159,7 +159,7 @@ class Windows:
             begin = low.assign(row * length * array.dims[-1] + first * channels, "from")
 
             def element(j: ir.Expr) -> ir.Expr:
-                return ir.load(array.buffer.name, begin + j)
+                return ir.load(array.buffer.variable, begin + j)
 
             def cut() -> None:
                 """Copies what lies in the image."""
@@ -204,7 +204,7 @@ class Windows:
     def clear(self, out: Buffer, begin: ir.Expr, width: ir.Expr) -> None:
         """Makes a row of an array of the image's shape zeros."""
         zero = scalars.literal(0, out.dtype)
-        self.loop(1, width, lambda j: self.low.add(ir.store(out.name, begin + j, zero)))
+        self.loop(1, width, lambda j: self.low.add(ir.store(out.variable, begin + j, zero)))
 
     def add_up(
         self, out: Buffer, begin: ir.Expr, number: ir.Expr, term: Callable[[ir.Expr, ir.Expr, ir.Expr], ir.Expr],
@@ -214,7 +214,7 @@ class Windows:
 
         def add(element: ir.Expr, window: ir.Expr, at: ir.Expr, channel: ir.Expr) -> None:
             found = term(element, window, channel)
-            total = ir.load(out.name, begin + at)
+            total = ir.load(out.variable, begin + at)
             self.low.add(ir.set_to(total, scalars.narrow(total + found, out.dtype)))
 
         self.each_source(number, add, among)
@@ -294,7 +294,7 @@ def _patches(low: Lowering, node: Node) -> None:
     fill = scalars.literal(node.attrs["fill"], output.dtype)
 
     def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
-        windows.copy_window(array, batch, at, out.name, number, fill)
+        windows.copy_window(array, batch, at, out.variable, number, fill)
 
     windows.each(low.is_large([node]), window)
     low.define(output, Array(out, dims))
@@ -313,7 +313,9 @@ def _max_pool(low: Lowering, node: Node) -> None:
     def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
         to = low.assign(number * channels, "to")
         windows.loop(
-            2, channels, lambda c: low.add(ir.store(largest.name, to + c, lowest), ir.store(chosen.name, to + c, first))
+            2,
+            channels,
+            lambda c: low.add(ir.store(largest.variable, to + c, lowest), ir.store(chosen.variable, to + c, first)),
         )
 
         def row(k: ir.Expr, row: ir.Expr, inside: ir.Expr | None) -> None:
@@ -323,14 +325,14 @@ def _max_pool(low: Lowering, node: Node) -> None:
                 element = low.assign(ir.Convert(kind, k * windows.sizes[-1] + o), "element")
 
                 def channel(c: ir.Var) -> None:
-                    value = low.assign(ir.load(array.buffer.name, begin + c), "value")
-                    best = low.assign(ir.load(largest.name, to + c), "best")
+                    value = low.assign(ir.load(array.buffer.variable, begin + c), "value")
+                    best = low.assign(ir.load(largest.variable, to + c), "best")
                     # The first NaN is larger than all else.
                     is_nan, no_nan = value.compare("!=", value), best.compare("==", best)
                     better = ir.either(value.compare(">", best), ir.both(is_nan, no_nan))
                     better = low.assign(better, "better")
-                    low.add(ir.store(largest.name, to + c, better.choose(value, best)))
-                    low.add(ir.store(chosen.name, to + c, better.choose(element, ir.load(chosen.name, to + c))))
+                    low.add(ir.store(largest.variable, to + c, better.choose(value, best)))
+                    low.add(ir.store(chosen.variable, to + c, better.choose(element, ir.load(chosen.variable, to + c))))
 
                 test = ir.both(where.compare(">=", 0), where.compare("<", length)) if windows.padded else None
                 windows.when(test, lambda: windows.loop(4, channels, channel))
@@ -356,10 +358,10 @@ def _fold(low: Lowering, node: Node) -> None:
 
     def term(element: ir.Expr, window: ir.Expr, channel: ir.Expr) -> ir.Expr:
         if numbers is None:
-            return ir.load(parts.buffer.name, (window * windows.elements + element) * windows.channels + channel)
+            return ir.load(parts.buffer.variable, (window * windows.elements + element) * windows.channels + channel)
         place = low.assign(window * windows.channels + channel, "at")
-        is_it = ir.load(numbers.buffer.name, place).compare("==", element)
-        return is_it.choose(ir.load(parts.buffer.name, place), zero)
+        is_it = ir.load(numbers.buffer.variable, place).compare("==", element)
+        return is_it.choose(ir.load(parts.buffer.variable, place), zero)
 
     def row(i: ir.Var) -> None:
         begin, width = windows.begin_of_row(i)

@@ -16,6 +16,7 @@ value is copied. So do three or more, where a carried value becomes another one 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 from runtime.codegen.passes.kernel import Kernel, loops_inside_out
@@ -78,13 +79,13 @@ def _hoisted(kernel: Kernel, loop: ir.While) -> ir.Block:
             chain = _handed_on(name, aliases, owned, body)
             if not chain:
                 continue
-            _take_turns(body, [*chain[::-1], name])
+            _take_turns(body, [replace(item, name=each).variable for each in (*chain[::-1], name)])
         block.remove(item)
         moved.append(item)
         moved += [
-            ir.assign(carry, ir.call("lib.copied", ir.Var(carry), ir.Size(ir.Var(carry))))
-            for carry in chain
-            if not owned[carry]
+            ir.assign(carry, ir.call("lib.copied", carry, ir.Size(carry)))
+            for carry in (replace(item, name=each).variable for each in chain)
+            if not owned[carry.name]
         ]
     return moved
 
@@ -125,19 +126,19 @@ def _is_pure(item: ir.Expr) -> bool:
     return isinstance(item, _PURE)
 
 
-def _take_turns(body: _Body, turn: list[str]) -> None:
+def _take_turns(body: _Body, turn: list[ir.Var]) -> None:
     """Has several buffers exchange their memory at the end of a trip, in the place of the assignments that hand it on.
 
     turn: the carried variable that gives its memory first; the new buffer stands last.
     """
     block = body.block
     for carry, source in pairwise(turn[:-1]):
-        position = body.position(carry, source)
+        position = body.position(carry.name, source.name)
         assert position is not None
         del block[position]
-    position = body.position(turn[-2], turn[-1])
+    position = body.position(turn[-2].name, turn[-1].name)
     assert position is not None
-    block[position] = ir.Assign(tuple(turn), ir.Tuple(tuple(ir.Var(name) for name in [*turn[1:], turn[0]])))
+    block[position] = ir.Assign(tuple(each.name for each in turn), ir.Tuple((*turn[1:], turn[0])))
 
 
 def _handed_on(name: str, aliases: list[ir.Statement], owned: dict[str, bool], body: _Body) -> list[str]:

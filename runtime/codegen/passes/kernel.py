@@ -10,7 +10,6 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.kernel.source import ErrorSite, Interruption
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import INT64
 
 
 @dataclass
@@ -46,7 +45,7 @@ class Kernel:
     def ticking(self, function: ir.Function, span: Any, cost: ir.Expr | int) -> tuple[ir.Assign, ir.If]:
         """What counts the ticks of a loop, or of a part of its trips, and what asks for Ctrl-C when they say so."""
         self.starts[function.name][ir.TICKS] = ir.ZERO
-        ticks = ir.Var(ir.TICKS, INT64)
+        ticks = ir.size_variable(ir.TICKS)
         leave = ir.If(ir.call("lib.interrupted"), [self.fails(Interruption("KeyboardInterrupt", "", span))])
         return ir.assign(ir.TICKS, ticks + cost), interrupt_poll(ticks, leave)
 

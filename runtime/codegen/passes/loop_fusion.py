@@ -24,12 +24,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import scalars
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.result_types import FORMULAS
 
-_SLOW = frozenset(f"{module}.{name}" for module in ("lib", "math") for name in scalars.OWN)
+_SLOW = frozenset(f"{module}.{name}" for module in ("lib", "math") for name in FORMULAS)
 
 
 def run(kernel: Kernel) -> None:
@@ -78,7 +78,7 @@ def _can_join(kernel: Kernel, before: ir.For, between: ir.Block, after: ir.For) 
     shared = (first.stores.keys() & (second.stores.keys() | second.loads.keys())) | (
         first.loads.keys() & second.stores.keys()
     )
-    index = ir.Var(before.index)
+    index = ir.size_variable(before.index)
     return all(_same_row(index, [item for each in (first, second) for item in each.of(name)]) for name in shared)
 
 

@@ -12,8 +12,7 @@
     lib.in_threads(part_1, threads, m, (b,))
 
 The layers of a network that Python has unrolled give a part each, and LLVM takes longer over such a loop, once it has
-been made one of vectors, than over all else in the kernel. A part has no types of its own: for arrays of other elements
-the back ends compile it once more.
+been made one of vectors, than over all else in the kernel. Parts of other types differ.
 """
 
 from __future__ import annotations
@@ -21,6 +20,9 @@ from __future__ import annotations
 from runtime.codegen.passes.kernel import Kernel
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import function as printed
+from runtime.kernel_ir.types import Type
+
+_Form = tuple[str, tuple[tuple[str, Type | None], ...]]
 
 
 def run(kernel: Kernel) -> None:
@@ -28,12 +30,12 @@ def run(kernel: Kernel) -> None:
     parts = [function for function in kernel.functions if function.kind == "part"]
     if len(parts) < 2:
         return
-    first: dict[str, tuple[str, tuple[str, ...]]] = {}  # canonical text -> the part that is kept, its parameters
+    first: dict[_Form, tuple[str, tuple[str, ...]]] = {}  # canonical form -> the part that is kept, its parameters
     merged: dict[str, tuple[str, list[int]]] = {}  # a part that goes -> the one that is kept, and where each of its
     # parameters stands among those of the part that goes
     for part in parts:
-        text, parameters = _canonical(part)
-        kept = first.setdefault(text, (part.name, parameters))
+        form, parameters = _canonical(part)
+        kept = first.setdefault(form, (part.name, parameters))
         if kept[0] != part.name:
             merged[part.name] = kept[0], [parameters.index(name) for name in kept[1]]
     if not merged:
@@ -55,9 +57,9 @@ def _redirect(item: ir.Run, merged: dict[str, tuple[str, list[int]]]) -> None:
         item.call = ir.call("lib.in_threads", ir.Var(name), threads, total, arguments)
 
 
-def _canonical(part: ir.Function) -> tuple[str, tuple[str, ...]]:
-    """A part's text with its variables numbered in the order in which they occur, and the names that its parameters
-    after the bounds have there. (Parameters are sorted by name, which says nothing of what they are.)"""
+def _canonical(part: ir.Function) -> tuple[_Form, tuple[str, ...]]:
+    """A part's text with its variables numbered in the order in which they occur, with their types; and the names that
+    its parameters after the bounds have there. (Parameters are sorted by name, which says nothing of what they are.)"""
     bounds, given = part.parameters[:2], part.parameters[2:]
     names = {name: name for name in bounds}
     own = {*given, *ir.assigned(part.body)}  # all else is a function's name
@@ -66,8 +68,18 @@ def _canonical(part: ir.Function) -> tuple[str, tuple[str, ...]]:
         return names.setdefault(name, f"v{len(names)}") if name in own else name
 
     body = ir.copied(part.body)
-    ir.map_block(body, lambda each: ir.Var(renamed(each.name), each.type) if isinstance(each, ir.Var) else None)
+    types: dict[str, Type | None] = {}
+
+    def change(each: ir.Expr) -> ir.Expr | None:
+        if not isinstance(each, ir.Var):
+            return None
+        variable = ir.Var(renamed(each.name), each.type)
+        types[variable.name] = each.type
+        return variable
+
+    ir.map_block(body, change)
     for item in ir.walk(body):
         ir.rename_targets(item, renamed)
     parameters = tuple(renamed(name) for name in given)
-    return printed(ir.Function("part", (*bounds, *sorted(parameters)), body, "part")), parameters
+    text = printed(ir.Function("part", (*bounds, *sorted(parameters)), body, "part"))
+    return (text, tuple(sorted(types.items(), key=lambda each: each[0]))), parameters

@@ -31,7 +31,6 @@ from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import INT64
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -105,18 +104,19 @@ def _on_threads(kernel: Kernel, loop: ir.For) -> ir.Run:
     if loop.start != ir.ZERO:
         loop = _from_zero(kernel, loop)
     own = ir.assigned(loop.body) | {loop.index}
-    used = tuple(ir.Var(name) for name in sorted(ir.mentioned(loop.body) - own))
+    read = {each for item in ir.walk(loop.body) for each in ir.expressions(item) if isinstance(each, ir.Var)}
+    used = tuple(sorted((each for each in read if each.name not in own), key=lambda each: each.name))
     part = kernel.names.fresh("part")
-    inner = ir.For(loop.index, ir.Var("first"), ir.Var("last"), ir.ONE, loop.body)
+    inner = ir.For(loop.index, ir.size_variable("first"), ir.size_variable("last"), ir.ONE, loop.body)
     kernel.functions.append(ir.Function(part, ("first", "last", *(each.name for each in used)), [inner], kind="part"))
-    threads = ir.Var(thread_count_in(kernel.constants))
+    threads = ir.size_variable(thread_count_in(kernel.constants))
     return ir.Run(ir.call("lib.in_threads", ir.Var(part), threads, loop.stop, ir.Tuple(used)))
 
 
 def _from_zero(kernel: Kernel, loop: ir.For) -> ir.For:
     """The same loop with another index, which counts from 0."""
     index = kernel.names.fresh(loop.index)
-    body = [ir.assign(loop.index, ir.Var(index, INT64) + loop.start), *loop.body]
+    body = [ir.assign(loop.index, ir.size_variable(index) + loop.start), *loop.body]
     return ir.For(index, ir.ZERO, loop.stop - loop.start, ir.ONE, body)
 
 

@@ -94,7 +94,7 @@ def _replace(statements: list[tuple[ir.Block, ir.Statement]], values: dict[str, 
 
     def change(each: ir.Expr) -> ir.Expr | None:
         if isinstance(each, ir.Load) and isinstance(each.array, ir.Var) and each.array.name in values:
-            return ir.Var(values[each.array.name])
+            return ir.Var(values[each.array.name], each.type)
         return None
 
     changed: dict[ir.Statement, ir.Statement | None] = {}

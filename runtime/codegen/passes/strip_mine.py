@@ -39,7 +39,6 @@ from __future__ import annotations
 from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel, loops_inside_out
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import INT64
 
 
 def run(kernel: Kernel) -> None:
@@ -59,19 +58,19 @@ def run(kernel: Kernel) -> None:
 
 def _with_room(kernel: Kernel, function: ir.Function, item: ir.While, loop: ir.Loop) -> ir.While:
     """The loop inside a loop that makes room on its stacks."""
-    room = ir.Var(kernel.names.fresh("room"), INT64)
+    room = ir.size_variable(kernel.names.fresh("room"))
     has_room = room.compare(">", 0)
     test = has_room if item.test == ir.TRUE else ir.both(has_room, item.test)
-    inner = ir.While(test, [*item.body, ir.assign(room.name, room - 1)])
-    free = [ir.Size(ir.Var(data)) - ir.Var(top) for data, top in loop.stacks]
+    inner = ir.While(test, [*item.body, ir.assign(room, room - 1)])
+    free = [ir.Size(data) - top for data, top in loop.stacks]
     outer: ir.Block = [
-        ir.assign(room.name, ir.call("min", *free, cost_model.STRIP_TRIPS)),
+        ir.assign(room, ir.call("min", *free, cost_model.STRIP_TRIPS)),
         inner,
         ir.If(has_room, [ir.Break()]),
     ]
     for data, top in loop.stacks:
-        growth = ir.assign(data, ir.call("lib.grown", ir.Var(data), ir.Var(top), ir.Var(top) + 1))
-        outer.append(ir.If(ir.Var(top).compare("==", ir.Size(ir.Var(data))), [growth]))
+        growth = ir.assign(data, ir.call("lib.grown", data, top, top + 1))
+        outer.append(ir.If(top.compare("==", ir.Size(data)), [growth]))
     ticking = kernel.ticking(function, loop.span, cost_model.STRIP_TRIPS * loop.cost)
     return ir.While(ir.TRUE, [*outer, *ticking])
 
@@ -95,12 +94,12 @@ def _counted(
             spent = ir.call("max", distance, 0) // (step if counter.is_up else -step) * loop.cost
         count, poll = kernel.ticking(function, loop.span, spent)
         return [count, item, poll]
-    part, end = ir.Var(kernel.names.fresh("part"), INT64), ir.Var(kernel.names.fresh("stop"), INT64)
+    part, end = (ir.size_variable(kernel.names.fresh(name)) for name in ("part", "stop"))
     count, poll = kernel.ticking(function, loop.span, part * cost)
     chunk: ir.Block = [
-        ir.assign(part.name, ir.call("min", distance, cost_model.POLL_TICKS // cost)),
+        ir.assign(part, ir.call("min", distance, cost_model.POLL_TICKS // cost)),
         count,
-        ir.assign(end.name, ir.Binary("+" if counter.is_up else "-", variable, part)),
+        ir.assign(end, ir.Binary("+" if counter.is_up else "-", variable, part)),
         ir.While(variable.compare("<" if counter.is_up else ">", end), item.body),
         poll,
     ]

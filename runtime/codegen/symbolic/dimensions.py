@@ -58,7 +58,7 @@ class Sizes:
         atom = self.static.get(size)
         if atom is None:
             name = self.names.fresh("n")
-            atom = self.static[size] = ir.Var(name)
+            atom = self.static[size] = ir.size_variable(name)
             self.constants.append((name, size))
         return atom
 

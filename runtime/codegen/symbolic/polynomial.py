@@ -116,7 +116,7 @@ class Polynomial:
         total: ir.Expr | None = None
         for names, factor in terms:
             size = factor if total is None else abs(factor)
-            variables: list[ir.Expr] = [ir.Var(name) for name in names]
+            variables: list[ir.Expr] = [ir.size_variable(name) for name in names]
             if size == -1 and names:
                 variables[0] = -variables[0]
             elif size != 1 or not names:

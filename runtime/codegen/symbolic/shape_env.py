@@ -87,7 +87,7 @@ class Extents:
         self.least[name] = 0
         value = self.equal.get(name)
         if value is None:
-            return ir.Var(name)
+            return ir.size_variable(name)
         self.values[name] = value
         return self.atom(value)
 
@@ -109,17 +109,17 @@ class Extents:
             found: Atom = low.static_dim(size.number)
             return found
         if size.variable is not None:
-            return ir.Var(size.variable)
+            return ir.size_variable(size.variable)
         name = self.names.get(size)
-        if name is not None and low.is_visible(ir.Var(name)):
-            return ir.Var(name)
+        if name is not None and low.is_visible(ir.size_variable(name)):
+            return ir.size_variable(name)
         if size.variables <= self.entry.keys():
             name = low.names.fresh(base)
             low.prologue[name] = expr or size.expr
         else:
             name = low.assign(expr or size.expr, base).name
         self.names[size], self.values[name] = name, size
-        return ir.Var(name)
+        return ir.size_variable(name)
 
     # --- what compares how ---------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Extents:
         for name in size.variables:
             if name in self.least:
                 size = size.replaced(name, Polynomial.of(name) + self.least[name])
-            elif ir.Var(name) not in self.low.sizes.values():
+            elif ir.size_variable(name) not in self.low.sizes.values():
                 return False
         return all(factor >= 0 for _, factor in size.terms)
 
@@ -215,8 +215,8 @@ class Extents:
     @property
     def guards(self) -> list[ir.Expr]:
         """The conditions of which none must hold for the kernel to fit."""
-        found: list[ir.Expr] = [ir.Var(name).compare("!=", value.expr) for name, value in self.equal.items()]
-        found += [ir.Var(name).compare("<", least) for name, least in self.least.items() if least > 0]
+        found: list[ir.Expr] = [ir.size_variable(name).compare("!=", value.expr) for name, value in self.equal.items()]
+        found += [ir.size_variable(name).compare("<", least) for name, least in self.least.items() if least > 0]
         return found + [size.expr.compare("<", 0) for size in self.conditions]
 
     # --- integers ------------------------------------------------------------------------------------------------

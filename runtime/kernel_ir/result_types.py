@@ -1,0 +1,226 @@
+"""The types of results: of operators, and of the functions that kernels call, by the types of the operands.
+
+This is the one place that says so. Expressions get their types from it when they are made (`ir.py`), and inference gets
+those of the library's functions, which are generic (`runtime/llvm/infer.py`). numba has the same rules.
+
+Each of these functions raises Unsupported where our own compiler has no such operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.kernel_ir.types import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    SCALARS,
+    UINT64,
+    Array,
+    Scalar,
+    Tuple,
+    Type,
+    Unsupported,
+    arithmetic,
+    met,
+)
+
+Rule = Callable[..., Type | None]  # of the types of the arguments
+
+# --- operators -------------------------------------------------------------------------------------------------------
+
+_BITWISE, _SHIFTS = frozenset({"&", "|", "^"}), frozenset({"<<", ">>"})
+
+
+def binary(op: str, a: Type, b: Type) -> Type:
+    """Of `a op b`."""
+    if isinstance(a, Tuple) and isinstance(b, Tuple) and op == "+":
+        return Tuple(a.items + b.items)
+    if not isinstance(a, Scalar) or not isinstance(b, Scalar):
+        raise Unsupported("an operator of arrays")
+    if op == "/":
+        return arithmetic(a, b) if a.is_float or b.is_float else FLOAT64
+    if op in _BITWISE and a == b == BOOL:
+        return BOOL
+    if op in _SHIFTS:
+        return UINT64 if a.kind == "u" else INT64
+    return arithmetic(a, b)
+
+
+def unary(op: str, operand: Type) -> Type:
+    """Of `op operand`."""
+    if op == "not":
+        return BOOL
+    if not isinstance(operand, Scalar) or operand == BOOL:
+        raise Unsupported("an operator of a truth value or an array")
+    if operand.is_float:
+        return operand
+    return UINT64 if operand.kind == "u" else INT64
+
+
+def several(*items: Type) -> Tuple:
+    """Of several values in one."""
+    return Tuple(items)
+
+
+def element(array: Type) -> Scalar:
+    """Of an element of a flat array."""
+    if not isinstance(array, Array) or array.rank != 1:
+        raise Unsupported("an element of a value that isn't a flat array")
+    return array.element
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+def _common(*types: Any) -> Scalar:
+    if not types or not all(isinstance(type_, Scalar) for type_ in types):
+        raise Unsupported("a function of numbers with an operand that isn't a number")
+    first: Scalar = types[0]
+    for other in types[1:]:
+        first = met(first, other)
+    return first
+
+
+def same_float(*types: Any) -> Scalar:
+    """Of formulas over floats of one type."""
+    common = _common(*types)
+    if not common.is_float or any(type_ != common for type_ in types):
+        raise Unsupported("a function of floats with an operand that isn't a float")
+    return common
+
+
+def real(*types: Any) -> Scalar:
+    """Of NumPy's and math's functions: floats keep their type, integers become float64."""
+    common = _common(*types)
+    return common if common.is_float else FLOAT64
+
+
+def _first_number(*types: Any) -> Scalar:
+    return _common(types[0])
+
+
+def _first(*types: Any) -> Type:
+    first: Type = types[0]
+    return first
+
+
+def _last(*types: Any) -> Type:
+    last: Type = types[-1]
+    return last
+
+
+def _fixed(type_: Type | None) -> Rule:
+    return lambda *types: type_
+
+
+def _bits_of(kinds: dict[Scalar, Scalar]) -> Rule:
+    def rule(number: Any) -> Scalar:
+        if number not in kinds:
+            raise Unsupported(f"the bits of {number}")
+        return kinds[number]
+
+    return rule
+
+
+def _element_of_first(*types: Any) -> Scalar:
+    return element(types[0])
+
+
+def _flat(*types: Any) -> Array:
+    return Array(types[0].element)
+
+
+def _shaped(dims: Any, line: Any) -> Array:
+    if not isinstance(dims, Tuple) or not isinstance(line, Array):
+        raise Unsupported("lib.shaped with such arguments")
+    return Array(line.element, len(dims.items))
+
+
+# Floats with the same number of bits as integers, and the other way round.
+AS_BITS = {FLOAT32: INT32, FLOAT64: INT64}
+FROM_BITS = {integer: number for number, integer in AS_BITS.items()}
+
+# Functions of the C library, which kernels call as those of `math`.
+C_FUNCTIONS = (
+    "exp", "expm1", "log", "log1p", "log2", "log10", "exp2", "cbrt", "pow", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "hypot", "fmod", "erf", "erfc", "lgamma", "gamma",
+)  # fmt: skip
+# Formulas of our own, which loops over elements can vectorise; the C library computes one number at a time.
+FORMULAS = (
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "expm1", "log",
+    "log1p", "pow", "sigmoid", "sin", "sinh", "softplus", "tan", "tanh",
+)  # fmt: skip
+
+CALLS: dict[str, Rule] = {
+    "abs": _first_number,
+    "max": _common,
+    "min": _common,
+    **{f"np.{name}": real for name in ("floor", "ceil", "trunc", "rint", "sqrt", "copysign")},
+    **{f"math.{name}": real for name in ("sqrt", "fabs", "copysign", *C_FUNCTIONS)},
+    **{f"{module}.{name}": _fixed(BOOL) for module in ("np", "math") for name in ("isfinite", "isinf", "isnan")},
+    **{f"lib.{name}": same_float for name in FORMULAS},
+    "lib.add": _first_number,
+    "lib.mul": _first_number,
+    "lib.maximum": real,
+    "lib.minimum": real,
+    "lib.as_bits": _bits_of(AS_BITS),
+    "lib.from_bits": _bits_of(FROM_BITS),
+    **{f"lib.to_{name}": _fixed(type_) for name, type_ in SCALARS.items() if type_.kind in "iu"},
+    "lib.random_words": _fixed(UINT64),
+    **{
+        f"lib.{name}": _fixed(INT64)
+        for name in (
+            "bits", "here", "nonfinite", "nonfinite_scalar", "scalar_count", "capacity", "clamped", "slice_start",
+            "slice_count", "int_range_length", "float_range_length", "place_in", "solved",
+        )
+    },
+    **{f"lib.{name}": _fixed(BOOL) for name in ("interrupted", "all_true", "cholesky", "substituted")},
+    "lib.flat": _flat,
+    "lib.shaped": _shaped,
+    **{f"lib.{name}": _first for name in ("copied", "grown", "resized")},
+    **{
+        f"lib.{name}": _fixed(None)
+        for name in (
+            "in_threads", "gemm", "matmul", "int_matmul", "fill_words", "fill_truncated", "fill_permutation",
+            "draw_classes", "order_of_row", "top_of_row",
+        )
+    },
+    # What only kernels in SPMD form call (`llvm/device.py`).
+    **{
+        f"gpu.{name}": _fixed(INT64)
+        for name in (
+            "thread", "threads", "place_in_block", "block", "block_size", "blocks", "warp_size", "turn",
+            "first_failure", "told",
+        )
+    },
+    **{f"gpu.{name}": _fixed(BOOL) for name in ("interrupted", "failed", "is_aligned")},
+    **{f"gpu.{name}": _first for name in ("of_lane", "part", "aligned_part")},
+    **{
+        f"gpu.{name}": _last
+        for name in ("got_of_warp", "got_of_block", "got_of_block_total", "got_in_tile", "handed_over", "fma")
+    },
+    "gpu.zero_of": _element_of_first,
+    **{
+        f"gpu.{name}": _fixed(None)
+        for name in (
+            "barrier", "block_barrier", "warp_barrier", "put_of_warp", "put_of_block", "put_of_block_total",
+            "put_in_tile", "end_turn", "hand_over", "report", "tell",
+        )
+    },
+}  # fmt: skip
+
+
+def rule_of(function: str) -> Rule | None:
+    """The rule of a function by its name in the IR; None for the others, whose results are inferred. The library's
+    own functions name each other without `lib.`."""
+    return CALLS.get(function) or CALLS.get(f"lib.{function}")
+
+
+def call(function: str, *types: Any) -> Type | None:
+    """Of a call; None where there is no result, and for functions that aren't known here."""
+    rule = rule_of(function)
+    return None if rule is None else rule(*types)
