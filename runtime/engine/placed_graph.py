@@ -66,7 +66,8 @@ class PlacedGraph:
         """Raises what the graph's ops raise, InvalidArgumentError for one that has no form for GPUs while soft
         placement is off, and ResourceExhaustedError."""
         call = self._call or self.prepare()
-        before = self.place.traffic.copy()
+        traffic = self.place.traffic
+        before = traffic.counts()
         try:
             return call(values)
         except (errors.OpError, AssertionError) as error:
@@ -75,7 +76,9 @@ class PlacedGraph:
             raise
         finally:
             self.calls += 1
-            self.traffic.add(self.place.traffic.since(before))
+            now = traffic.counts()
+            if now != before:
+                self.traffic.add(now, before)
 
     def prepare(self) -> Call:
         """Compiles the graph, once."""
@@ -176,12 +179,15 @@ class PlacedGraph:
         return call
 
     def _here(self, value: Any) -> Any:
-        """The results of a kernel, on the GPU: numbers come with its status, and arguments may be on another device."""
+        """The results of a kernel, on the GPU: numbers may come with its status, and arguments may be on another
+        device."""
+        if value.__class__ is DeviceArray:
+            return value if value.place is self.place else value.moved_to(self.place)
         if isinstance(value, np.generic):
             return self.place.scalar(value)
         if isinstance(value, np.ndarray):
             return DeviceArray(self.place, value.shape, value.dtype, value)
-        return value.moved_to(self.place) if value.__class__ is DeviceArray else value
+        return value
 
     def _interpreted(self, part: Graph) -> Call:
         nodes = [node for node in part.nodes if node.op.name != "constant"]

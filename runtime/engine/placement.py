@@ -46,7 +46,11 @@ class Placer:
         """The GPU on which to run with these operands; None: the CPU."""
         if ctx.device is not None:
             return devices.place_named(ctx.device)
-        return next((place for tensor in inputs if (place := _place_of(tensor)) is not None), None)
+        for tensor in inputs:
+            place = _place_of(tensor)
+            if place is not None:
+                return place
+        return None
 
     # --- tensors -------------------------------------------------------------------------------------------------
 
@@ -159,7 +163,7 @@ class Placer:
         names. Raises as `apply`."""
         place = self._place_of_graph(inputs, wanted)
         self._say(executable.graph.name, place)
-        placed = self._placed(executable, place, inputs)
+        placed = executable.placed.get(place) or self._placed(executable, place, inputs)
         return None if placed is None else placed([held_by(t) for t in inputs])
 
     def _placed(

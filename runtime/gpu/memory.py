@@ -43,20 +43,14 @@ class Traffic:
     back: int = 0
     back_bytes: int = 0
 
-    def since(self, before: Traffic) -> Traffic:
-        return Traffic(
-            self.to - before.to, self.to_bytes - before.to_bytes, self.back - before.back,
-            self.back_bytes - before.back_bytes,
-        )  # fmt: skip
+    def counts(self) -> tuple[int, int, int, int]:
+        return self.to, self.to_bytes, self.back, self.back_bytes
 
-    def add(self, other: Traffic) -> None:
-        self.to += other.to
-        self.to_bytes += other.to_bytes
-        self.back += other.back
-        self.back_bytes += other.back_bytes
-
-    def copy(self) -> Traffic:
-        return Traffic(self.to, self.to_bytes, self.back, self.back_bytes)
+    def add(self, now: tuple[int, int, int, int], before: tuple[int, int, int, int]) -> None:
+        """Adds what has been counted elsewhere since."""
+        self.to, self.to_bytes, self.back, self.back_bytes = (
+            own + new - old for own, new, old in zip(self.counts(), now, before)
+        )
 
     def __str__(self) -> str:
         return (
