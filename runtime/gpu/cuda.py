@@ -32,6 +32,7 @@ from runtime.gpu.interface import (
     OutOfMemory,
     Shape,
 )
+from runtime.profiling import span
 
 # Attributes of devices, of functions, of pools, options of the assembler; flags of memory and of streams.
 _MAJOR, _MINOR, _MULTIPROCESSORS, _COOPERATIVE, _HAS_POOLS = 75, 76, 16, 95, 115
@@ -352,8 +353,12 @@ class Cuda:
             kept = module.kept(self.version)
             status = self.driver.status("cuModuleLoadData", byref(loaded), kept) if kept is not None else -1
             if status:  # it isn't there, or is another driver's
-                code = self._assembled(module.ptx(self.processor), module.symbol)
-                self.driver("cuModuleLoadData", byref(loaded), code)
+                with span("compile", f"{module.name} as PTX"):
+                    ptx = module.ptx(self.processor)
+                with span("compile", f"{module.name} as machine code"):
+                    code = self._assembled(ptx, module.symbol)
+                with span("compile", f"load {module.name}"):
+                    self.driver("cuModuleLoadData", byref(loaded), code)
                 module.keep(self.version, code)
             self.driver("cuModuleGetFunction", byref(function), loaded, module.symbol.encode())
             self.driver("cuOccupancyMaxActiveBlocksPerMultiprocessor", byref(blocks), function, BLOCK, 0)

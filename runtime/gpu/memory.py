@@ -84,7 +84,9 @@ class Place:
         self.held: dict[int, tuple[int, str]] = {}  # bytes and notes of what is allocated, by addresses
         self._scratch: dict[str, Buffer] = {}
         self._host: dict[str, HostMemory] = {}
-        self._spare: dict[int, list[HostMemory]] = {}  # for numbers that launches write, by their count
+        # For numbers that launches write: what was used and is free again, by their count, and what is yet to be used.
+        self._spare: dict[int, list[HostMemory]] = {}
+        self._piece: HostMemory | None = None
         # Where launches have their environment and their results, if both are as a launch expects them, under `lock`.
         self.ready: tuple[int, HostMemory] | None = None
 
@@ -145,9 +147,11 @@ class Place:
         spare = self._spare.setdefault(count, [])
         if not spare:
             size = 8 * count
-            chunk = self.backend.host_memory(max(size, HOST_MEMORY))
-            for at in range(0, chunk.content.size - size + 1, size):
-                spare.append(HostMemory(chunk.address + at, chunk.content[at : at + size].view(np.int64)))
+            if self._piece is None or self._piece.content.nbytes < size:
+                self._piece = self.backend.host_memory(max(size, HOST_MEMORY))
+            address, content = self._piece.address, self._piece.content
+            spare.append(HostMemory(address, content[:size].view(np.int64)))
+            self._piece = HostMemory(address + size, content[size:])
         return Numbers(self, spare.pop(), spare)
 
     def out_of_memory(self, size: int, note: str) -> errors.ResourceExhaustedError:

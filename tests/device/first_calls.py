@@ -13,17 +13,19 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
 os.environ.setdefault("AUTOGRAPH_CUDA_LOG", "-")
 
 import autograph as ag  # noqa: E402
-from runtime import device  # noqa: E402
+from runtime import device, profiling  # noqa: E402
 from runtime.codegen.device.launch import DeviceKernel  # noqa: E402
 from runtime.codegen.lower.lower_graph import lower  # noqa: E402
 from runtime.gpu import cuda, cuda_driver  # noqa: E402
@@ -97,6 +99,22 @@ def checks() -> Iterator[tuple[str, Callable[[], object]]]:
 
         return check
 
+    def compiling() -> None:
+        """How long it takes, step by step: the first function also pays for what the process loads once."""
+        functions = [lambda x: ag.tanh(ag.exp(-x * x) * 2.0 + ag.sin(x)), lambda x: ag.exp(-x * x) * 3.0 + ag.tanh(x)]
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AUTOGRAPH_CACHE_DIR", folder)
+            x = ag.constant(vector).gpu()
+            for function in functions:
+                compiled = ag.function(function, jit_compile=True)
+                before, profile = time.perf_counter(), profiling.start()
+                compiled(x).numpy()
+                profiling.stop(profile)
+                print(f"  {(time.perf_counter() - before) * 1e3:.0f} ms:")
+                for event in profile.events:
+                    if event.category in ("trace", "compile", "device", "copy"):
+                        print(f"    {event.duration / 1e6:7.1f} ms  {event.category}: {event.name}")
+
     def loop(x: Any) -> Any:
         n = 0
         while ag.reduce_sum(x) > 1.0 and n < 50:
@@ -116,6 +134,7 @@ def checks() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "copies to the GPU, within it and back", copies
     yield "a kernel without barriers", runs(lambda x: x * 2.0 + 1.0, vector, vector * 2 + 1)
     yield "the same, large", runs(lambda x: x * 2.0 + 1.0, large, large * 3)
+    yield "how long compiling takes", compiling
     yield "a sum, in one block", runs(ag.reduce_sum, vector, vector.sum())
     yield "a sum, in a cooperative grid", runs(ag.reduce_sum, large, large.sum())
     yield "vector math", runs(lambda x: ag.sin(x) + ag.exp(-x), vector, np.sin(vector) + np.exp(-vector))

@@ -88,6 +88,20 @@ def test_numbers_are_read_later(driver: Pretended) -> None:
     np.testing.assert_allclose(double.numpy(), 2 * expected * VECTOR, rtol=1e-5)
 
 
+def test_memory_of_numbers_is_used_again(driver: Pretended) -> None:
+    x = ag.constant(VECTOR).gpu()
+    f = started(lambda x: ag.reduce_sum(x), x)
+    kept = [f(x) for _ in range(10)]
+    for _ in range(50):
+        f(x)
+    place = device.places()[0]
+    with place.lock:
+        assert sum(map(len, place._spare.values())) == 1
+    del kept
+    with place.lock:
+        assert sum(map(len, place._spare.values())) == 11
+
+
 @pytest.mark.parametrize(
     "read",
     [

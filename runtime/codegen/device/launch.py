@@ -223,12 +223,12 @@ class _Launches:
 
     def __init__(self, source: KernelSource, place: Place) -> None:
         """Raises NotOnDevice."""
-        self.module = device_module(source, place.backend.record)
+        with span("compile", f"{source.name} for {place.short}"):
+            self.module = device_module(source, place.backend.record)
+            self.kernel = place.backend.load(self.module)
         self.place = place
         self.name = source.name
         self.last: tuple[Shape, str] | None = None
-        with span("compile", f"{source.name} for {place.short}"):
-            self.kernel = place.backend.load(self.module)
         self._heap = _HEAP if self.module.makes_arrays else 0
         self._fails = bool(source.errors)
         self.result = [_rank_and_dtype(item) for item in results(self.module.result)]
