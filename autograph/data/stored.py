@@ -24,7 +24,7 @@ from runtime.ops.strings import tensor_protos, wire
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.sparse import SparseTensorSpec
 from runtime.spec import TensorSpec
-from runtime.storage.files import UNFINISHED
+from runtime.storage.files import UNFINISHED, Hold, remove_abandoned
 from runtime.storage.records import RecordWriter, read_records
 from runtime.tensor import EagerTensor
 
@@ -74,7 +74,9 @@ class ElementWriter:
         self._beside = os.path.join(folder, f"{UNFINISHED}{os.getpid()}-{id(self):x}-{name}")
         with translated(path):
             os.makedirs(folder or ".", exist_ok=True)
+            remove_abandoned(Path(folder or "."))
             self._records: RecordWriter | None = RecordWriter(self._beside, compression)
+            self._hold = Hold(self._beside)
         self._records.write(json.dumps(head).encode())
 
     def write(self, element: Any) -> None:
@@ -91,10 +93,12 @@ class ElementWriter:
         self._records.close(sync=True)
         self._records = None
         os.replace(self._beside, self._path)
+        self._hold.close()
 
     def __del__(self) -> None:
         if getattr(self, "_records", None) is not None:  # not completed
             self._records.close()  # type: ignore[union-attr]
+            self._hold.close()
             Path(self._beside).unlink(missing_ok=True)
 
 

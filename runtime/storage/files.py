@@ -2,6 +2,9 @@
 
 A file is written beside its place under a name of its own, brought to the disk (`fsync`), and renamed; so is the
 folder's entry. Whatever ends the process, and whenever, the place holds the old content or the new one.
+
+A process that is killed leaves its unfinished file behind. The next that writes to the folder removes it, if nobody
+holds it and it wasn't changed for an hour: on some network file systems, locks of other machines aren't seen.
 """
 
 from __future__ import annotations
@@ -11,16 +14,23 @@ import json
 import os
 import secrets
 import stat
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # Windows, which doesn't let files be removed that somebody holds
+    fcntl = None  # type: ignore[assignment]
 
 from runtime.dtypes import article
 from runtime.errors import DataLossError, NotFoundError, UnimplementedError
 
 # What begins the name of a file that is being written. One that stays behind is of no use to anybody.
 UNFINISHED = ".writing-"
+_ABANDONED = 3600.0  # seconds
 # No document of ours comes near; Python's parser needs several times as much memory.
 _MOST_BYTES = 1 << 30
 _DEPTH = "it is nested too deeply"
@@ -28,20 +38,57 @@ _DEPTH = "it is nested too deeply"
 
 def write_atomically(path: Path, write: Callable[[str], None]) -> None:
     """Has `write` make a file, given its name, and puts it in place of `path`. Raises OSError."""
+    remove_abandoned(path.parent)
     beside = path.with_name(f"{UNFINISHED}{secrets.token_hex(6)}-{path.name}"[:200])
     try:
         with open(beside, "xb"):
             mode = beside.stat().st_mode  # what the user's umask leaves
-        write(str(beside))
-        if beside.stat().st_mode != mode:
-            beside.chmod(stat.S_IMODE(mode))
-        _sync(beside)
-        os.replace(beside, path)
+        with contextlib.closing(Hold(beside)):
+            write(str(beside))
+            if beside.stat().st_mode != mode:
+                beside.chmod(stat.S_IMODE(mode))
+            _sync(beside)
+            os.replace(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
     sync_folder(path.parent)
+
+
+class Hold:
+    """Says that a file is being written, until it is closed or the process ends."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = None if fcntl is None else open(path, "rb")  # noqa: SIM115
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Removes the unfinished files of processes that were killed. What can't be removed stays."""
+    with contextlib.suppress(OSError):
+        for each in folder.glob(f"{UNFINISHED}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - each.lstat().st_mtime > _ABANDONED and each.is_file() and not _is_held(each):
+                    each.unlink()
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a process is writing a file."""
+    if fcntl is None:
+        return False
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def _sync(path: Path) -> None:
