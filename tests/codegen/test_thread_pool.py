@@ -1,26 +1,43 @@
-"""The pool of threads: every part once, on no more threads than wanted, from many callers, and in a fork's child."""
+"""The pool of threads: every part once, on no more threads than wanted, from many callers, in a fork's child, and
+without threads that are late."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import signal
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 import pytest
 
 from runtime.codegen.native_runtime import thread_pool
+from runtime.llvm import target
+from runtime.llvm.threads import RUN
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the threads are POSIX threads")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the threads are POSIX threads"),
+    pytest.mark.skipif(not target.available(), reason="LLVM's linker isn't known to work here"),
+]
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
-def run(each, count, limit):
+@functools.cache
+def pool(late=1 << 60):
+    """A pool of the tests' own. late: nanoseconds; by default a busy machine makes nobody late."""
+    with mock.patch.object(thread_pool, "_LATE", late), mock.patch.object(thread_pool, "_IN_VAIN", late):
+        code = target.machine_code(thread_pool.code(), (), level=0)
+    (address,) = target.link(code, [RUN], {})
+    return ctypes.CFUNCTYPE(None, ENTRY, ctypes.c_void_p, *[ctypes.c_int64] * 3)(address)
+
+
+def run(each, count, limit, function=None):
     """Calls each(number) for all parts; gives what the calls gave, in the order of their ends."""
-    function = ctypes.CFUNCTYPE(None, ENTRY, ctypes.c_void_p, *[ctypes.c_int64] * 3)(thread_pool.provide())
+    function = pool() if function is None else function
     records = (ctypes.c_int64 * max(count, 1))(*range(count))
     found = []
 
@@ -114,6 +131,28 @@ def test_threads_keep_off_the_callers_processor():
     finally:
         os.sched_setaffinity(0, everywhere)
     assert os.sched_getaffinity(0) == everywhere
+
+
+def test_callers_do_without_threads_that_were_late():
+    own, begun = threading.get_native_id(), threading.Event()
+
+    def held_up(number):
+        if threading.get_native_id() == own:
+            begun.wait(10)
+        else:
+            begun.set()
+            threading.Event().wait(0.1)
+
+    def threads():
+        return set(run(lambda number: threading.Event().wait(0.002) or threading.get_native_id(), 20, 2, pool(1)))
+
+    found = []
+    for _ in range(20):
+        begun.clear()
+        run(held_up, 3, 2, pool(1))
+        found.append(threads())
+    assert {own} in found  # not always: the time may be over
+    assert any(len(threads()) == 2 for _ in range(500))  # and then they are asked again
 
 
 PROGRAM = """

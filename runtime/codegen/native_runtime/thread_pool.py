@@ -7,17 +7,19 @@ returns when all calls have. `entry` takes a pointer, returns a pointer that is 
 
 Starting a thread for each loop nest costs 20 us, and a new thread often starts on its creator's processor, where the
 two take turns: nests of less than half a millisecond gained nothing. The threads of the pool stay. An idle thread spins
-for some 50 us, which bridges the gap to the next nest, then sleeps. Any free thread takes the next part, so a thread
-that wakes up slowly delays nobody, and results don't depend on the assignment since each element is computed by one
-thread.
+for some 50 us, which bridges the gap to the next nest, then sleeps. It spins less after sleeps that were longer than
+that: spinning gained nothing, and took a processor from others. Any free thread takes the next part, so a thread that
+wakes up slowly delays nobody, and results don't depend on the assignment since each element is computed by one thread.
 
 - One nest at a time: a caller that finds the pool busy computes its parts itself.
+- Where other processes need the processors, a thread that is suspended within a part keeps the caller waiting for
+  milliseconds, and threads that are woken come too late to find any part. After either, callers compute alone for a
+  while: the longer, the sooner it happens again.
 - A forked child has none of the threads. It notices by its process id, and starts with an empty pool.
 - Exit waits for nobody: sleeping threads end with the process.
 - On Linux the threads avoid the caller's processor. When all others are busy, if only with idle work or another
-library's
-  spinning threads, the system wakes a thread on its waker's processor. There it runs only once the caller has computed
-  everything, finds nothing to do and sleeps again: all following nests would then run on one thread.
+  library's spinning threads, the system wakes a thread on its waker's processor. There it runs only once the caller has
+  computed everything, finds nothing to do and sleeps again: all following nests would then run on one thread.
 - Signals stay with Python's threads: those of the pool block them all.
 
 The remaining parts are one atomic integer with a generation, so that a thread that was suspended between reading it and
@@ -30,6 +32,7 @@ import functools
 import platform
 import signal
 import sys
+import time
 
 from runtime.codegen.native_runtime.jit_module import link
 from runtime.llvm.threads import RUN
@@ -37,7 +40,13 @@ from runtime.llvm.threads import RUN
 MOST_THREADS = 255
 MOST_PARTS = 4095
 
-_LOOKS = 1500  # iterations that an idle thread spins before it sleeps
+_LOOKS, _FEWEST_LOOKS = 1500, 50  # iterations that an idle thread spins before it sleeps: at most, at least
+_SHORT_SLEEP = 50_000  # nanoseconds, which so many iterations would have bridged
+# Nanoseconds that a caller waits for the others' last parts, beyond the time that its own took, before it finds them
+# late; and how long it then does without them, at least and at most.
+_LATE = 200_000
+_SHORTEST_ALONE, _LONGEST_ALONE = 20_000_000, 1_000_000_000
+_IN_VAIN = 16  # nests in a row of which no other thread took a part, after which it does the same
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "AMD64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
@@ -115,6 +124,8 @@ declare i64 @llvm.vector.reduce.or.v16i64(<16 x i64>)
 def code() -> str:
     """The LLVM code of the pool."""
     declaration, pause = _PAUSES.get(platform.machine(), ("", ""))
+    # Clocks: one that only goes forward, and one of the processor time of a thread.
+    clock, busy = getattr(time, "CLOCK_MONOTONIC", 0), getattr(time, "CLOCK_THREAD_CPUTIME_ID", 0)
     block, restore = int(signal.SIG_BLOCK), int(signal.SIG_SETMASK)
     place, unplaced = (_ELSEWHERE, "store i64 0, ptr @placed") if sys.platform == "linux" else (_ANYWHERE, "")
     return f"""
@@ -128,12 +139,17 @@ def code() -> str:
 @entry = internal global ptr null
 @records = internal global ptr null
 @size = internal global i64 0
+; Nanoseconds: until when callers compute alone, and how long that was the last time; nests in a row without help.
+@alone_until = internal global i64 0
+@alone_for = internal global i64 0
+@unhelped = internal global i64 0
 ; larger than a mutex and a condition variable on any system
 @mutex = internal global [32 x i64] zeroinitializer
 @condition = internal global [32 x i64] zeroinitializer
 
 declare i32 @getpid()
 declare i32 @sched_yield()
+declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
 declare i32 @pthread_mutex_init(ptr, ptr)
@@ -160,12 +176,12 @@ define internal i1 @is_left(i64 %ticket, i64 %me) alwaysinline {{
   ret i1 %both
 }}
 
-; Runs parts until none is left. Whether it ran any.
-define internal i1 @work(i64 %me) {{
+; Runs parts until none is left. How many it ran.
+define internal i64 @work(i64 %me) {{
 start:
   br label %look
 look:
-  %found = phi i1 [ false, %start ], [ %found, %take ], [ true, %run ]
+  %found = phi i64 [ 0, %start ], [ %found, %take ], [ %more, %run ]
   %ticket = load atomic i64, ptr @ticket acquire, align 8
   %left = call i1 @is_left(i64 %ticket, i64 %me)
   br i1 %left, label %take, label %none
@@ -183,9 +199,22 @@ run:
   %record = getelementptr i8, ptr %records, i64 %offset
   %nothing = call ptr %entry(ptr %record)
   %before = atomicrmw add ptr @done, i64 1 release
+  %more = add i64 %found, 1
   br label %look
 none:
-  ret i1 %found
+  ret i64 %found
+}}
+
+; Nanoseconds of a clock.
+define internal i64 @now(i32 %clock) {{
+  %time = alloca [2 x i64]
+  %failed = call i32 @clock_gettime(i32 %clock, ptr %time)
+  %seconds = load i64, ptr %time
+  %place = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %place
+  %scaled = mul i64 %seconds, 1000000000
+  %sum = add i64 %scaled, %rest
+  ret i64 %sum
 }}
 
 ; The main loop of a thread of the pool.
@@ -195,15 +224,18 @@ start:
   br label %look
 look:
   %looks = phi i64 [ 0, %start ], [ %next, %idle ], [ 0, %woken ]
-  %busy = call i1 @work(i64 %me)
+  %patience = phi i64 [ {_LOOKS}, %start ], [ %patience, %idle ], [ %learnt, %woken ]
+  %ran = call i64 @work(i64 %me)
+  %busy = icmp sgt i64 %ran, 0
   {pause}
   %once = add i64 %looks, 1
   %next = select i1 %busy, i64 0, i64 %once
   br label %idle
 idle:
-  %patient = icmp slt i64 %next, {_LOOKS}
+  %patient = icmp slt i64 %next, %patience
   br i1 %patient, label %look, label %sleep
 sleep:
+  %tired = call i64 @now(i32 {clock})
   %locked = call i32 @pthread_mutex_lock(ptr @mutex)
   %more = atomicrmw add ptr @sleeping, i32 1 seq_cst
   %ticket = load atomic i64, ptr @ticket seq_cst, align 8
@@ -213,6 +245,12 @@ wait:
   %waited = call i32 @pthread_cond_wait(ptr @condition, ptr @mutex)
   br label %woken
 woken:
+  %rested = call i64 @now(i32 {clock})
+  %slept = sub i64 %rested, %tired
+  %short = icmp slt i64 %slept, {_SHORT_SLEEP}
+  %half = lshr i64 %patience, 1
+  %fewer = call i64 @llvm.smax.i64(i64 %half, i64 {_FEWEST_LOOKS})
+  %learnt = select i1 %short, i64 {_LOOKS}, i64 %fewer
   %less = atomicrmw sub ptr @sleeping, i32 1 seq_cst
   %unlocked = call i32 @pthread_mutex_unlock(ptr @mutex)
   br label %look
@@ -319,6 +357,17 @@ enter:
   %entered = extractvalue {{ i32, i1 }} %exchange, 1
   br i1 %entered, label %begin, label %alone
 begin:
+  %until = load i64, ptr @alone_until
+  %ever = icmp ne i64 %until, 0
+  br i1 %ever, label %look_at_clock, label %share
+look_at_clock:
+  %moment = call i64 @now(i32 {clock})
+  %still = icmp slt i64 %moment, %until
+  br i1 %still, label %leave, label %share
+leave:
+  store atomic i32 0, ptr @lock release, align 4
+  br label %alone
+share:
   %bounded = call i64 @llvm.smin.i64(i64 %threads, i64 {MOST_THREADS})
   %others = sub i64 %bounded, 1
   call void @grow(i64 %others)
@@ -345,13 +394,16 @@ wake:
   %unlocked = call i32 @pthread_mutex_unlock(ptr @mutex)
   br label %own
 own:
-  %worked = call i1 @work(i64 0)
+  %began = call i64 @now(i32 {busy})
+  %by_caller = call i64 @work(i64 0)
+  %done_own = call i64 @now(i32 {busy})
+  %ended = call i64 @now(i32 {clock})
   br label %wait
 wait:
   %looks = phi i64 [ 0, %own ], [ %next, %again ]
   %finished = load atomic i64, ptr @done acquire, align 8
   %all = icmp sge i64 %finished, %count
-  br i1 %all, label %out, label %pause
+  br i1 %all, label %judge, label %pause
 pause:
   {pause}
   %next = add i64 %looks, 1
@@ -362,12 +414,45 @@ yield:
   br label %again
 again:
   br label %wait
+judge:
+  %unhelped = icmp eq i64 %by_caller, %count
+  %times = load i64, ptr @unhelped
+  %another = add i64 %times, 1
+  %row = select i1 %unhelped, i64 %another, i64 0
+  store i64 %row, ptr @unhelped
+  %in_vain = icmp sge i64 %row, {_IN_VAIN}
+  %waited = icmp sgt i64 %looks, {_LOOKS}
+  %suspicious = or i1 %in_vain, %waited
+  br i1 %suspicious, label %look_closely, label %out
+look_closely:
+  %now = call i64 @now(i32 {clock})
+  %waiting = sub i64 %now, %ended
+  %working = sub i64 %done_own, %began
+  %expected = add i64 %working, {_LATE}
+  %late = icmp sgt i64 %waiting, %expected
+  %no_use = or i1 %in_vain, %late
+  br i1 %no_use, label %go_alone, label %out
+go_alone:
+  store i64 0, ptr @unhelped
+  %last = load i64, ptr @alone_until
+  %pause_before = load i64, ptr @alone_for
+  %since = sub i64 %now, %last
+  %near = shl i64 %pause_before, 2
+  %repeated = icmp slt i64 %since, %near
+  %twice = shl i64 %pause_before, 1
+  %most = call i64 @llvm.smin.i64(i64 %twice, i64 {_LONGEST_ALONE})
+  %pause_now = select i1 %repeated, i64 %most, i64 {_SHORTEST_ALONE}
+  %resume = add i64 %now, %pause_now
+  store i64 %pause_now, ptr @alone_for
+  store i64 %resume, ptr @alone_until
+  br label %out
 out:
   store atomic i32 0, ptr @lock release, align 4
   ret void
 }}
 
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 """
 
 
