@@ -12,7 +12,7 @@ from runtime.kernel_ir.parse_python import parse_constants, parse_functions
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, results, signature
 from runtime.llvm import arithmetic, calls, memory, statements, target, threads, wrapper
 from runtime.llvm.infer import Inference
-from runtime.llvm.optimize import jump_threading
+from runtime.llvm.optimize import jump_threading, recurrences
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
 
 _WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 2000}'  # of branches that are seldom taken
@@ -47,6 +47,13 @@ class Callee:
     result: Type | None = None
     allocates: bool = False
     called: frozenset[str] = frozenset()
+    vectors: bool = True  # whether LLVM may find loops to make vectors of
+
+    @property
+    def outlined(self) -> bool:
+        """Whether it stays a call: what makes arrays and fills them is called seldom, and written out at each call it
+        would cost LLVM much time."""
+        return self.allocates and self.function.name != "kernel" and _loops(self.function)
 
     @property
     def direct(self) -> bool:
@@ -128,6 +135,7 @@ class Program:
                 be written by another thread
     modules     formulas that are used: symbol → the module to link
     lanes       of each loop whose trips run side by side, how many do
+    vectors     whether LLVM may find loops to make vectors of, or functions to write out where they are called
     """
 
     def __init__(
@@ -146,6 +154,7 @@ class Program:
         self.spmd = spmd
         self.modules: dict[str, str] = {}
         self.lanes: list[int] = []
+        self.vectors = True
         self._formulas = library.formulas
         self._own = set(own)
         self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}
@@ -159,6 +168,9 @@ class Program:
         parameters = signature(signature_text)
         callee = self.function(kernel, parameters)
         releases = _takes_long(callee) or bool(self._own - {kernel})
+        self.vectors = callee.vectors or any(
+            other is not callee and not other.outlined for other in self._callees.values()
+        )
         entry = interface.text(symbol, callee, parameters, releases)
         texts = {"@interrupted": interface.INTERRUPTED, threads.IN_PARTS: threads.SUPPORT}
         support = [interface.MEMORY, interface.SUPPORT, *(texts[name] for name in self._support)]
@@ -185,6 +197,7 @@ class Program:
                 raise Unsupported(f"{name}, which is declared to return {declared} but returns {types.result}")
             callee.result, callee.allocates = types.result, types.allocates or callee.allocates
             callee.called = frozenset(types.called)
+            callee.vectors = not recurrences.no_loop_has_vectors(function.body, types.variables)
             self._texts.append(self._written(callee, types))
         return callee
 
@@ -232,8 +245,7 @@ class Program:
         else:
             (kind,) = results
             w.end(f"ret {kind} {w.op(f'load {kind}, ptr %result')}")
-        # What makes arrays and fills them is called seldom, and written out at each call it would cost LLVM much time.
-        outlined = " noinline" if callee.allocates and not is_kernel and _loops(function) else ""
+        outlined = " noinline" if callee.outlined else ""
         together = " convergent" if self.spmd else ""  # threads meet in it
         head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind{together}{outlined} {{"
         return "\n".join([head, *w.entry, *w.lines, "}"])

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -27,6 +27,8 @@ _KEYWORDS = 0x02  # METH_KEYWORDS: and the names of those that have one
 _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
 _CALL_NUMBER = re.compile(r" // callseq.*$", re.MULTILINE)
+# Which of LLVM's passes run: all; those for loops that are to have no vectors; few, see `_optimise_quickly`.
+Passes = Literal["all", "scalar", "few"]
 _KNOWN = (20, 21, 22)  # versions of LLVM that have our options: others would end the process
 
 
@@ -57,8 +59,9 @@ def widens_structs() -> bool:
 
 
 @functools.cache
-def _machine(codegen_level: int = 3) -> Any:
-    """This computer's target machine, whose code generator optimises at a level, 0 to 3."""
+def _machine(codegen_level: int = 2) -> Any:
+    """This computer's target machine, whose code generator optimises at a level, 0 to 3. At level 1 it takes an eighth
+    less than at 2, but a stencil a tenth more; level 3 makes nothing faster."""
     _initialize()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
@@ -98,13 +101,12 @@ def kept(thing: Any) -> Any:
 
 @interrupts_deferred()
 def machine_code(
-    text: str, modules: Iterable[str], level: int = 2, quick: bool = False, later: str = "", codegen_level: int = 3
+    text: str, modules: Iterable[str], level: int = 2, passes: Passes = "all", later: str = "", codegen_level: int = 2
 ) -> bytes:
-    """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3; quick:
-    by few passes, see `_optimise_quickly`; later: a module of functions to be inlined when loops are vectorised;
-    codegen_level: how well the code generator optimises, 0 to 3. Raises Unsupported where LLVM refuses the text, which
-    is an error of this room's."""
-    return bytes(_machine(codegen_level).emit_object(_optimised(text, modules, level, quick, later)))
+    """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3, by
+    these passes; later: a module of functions to be inlined when loops are vectorised; codegen_level: as `_machine`
+    takes it. Raises Unsupported where LLVM refuses the text, which is an error of this room's."""
+    return bytes(_machine(codegen_level).emit_object(_optimised(text, modules, level, passes, later)))
 
 
 @functools.cache
@@ -160,12 +162,12 @@ def library(
     parts: text, modules and `later` of each kernel, as `machine_code` takes them. resident: text and level of the
     modules that kernels call. Raises Unsupported where LLVM refuses a text.
     """
-    whole = _optimised("", (), 0, False, "")
+    whole = _optimised("", (), 0, "all", "")
     try:
         for text, level in resident:
-            whole.link_in(_optimised(text, (), level, False, ""))
+            whole.link_in(_optimised(text, (), level, "all", ""))
         for text, modules, later in parts:
-            whole.link_in(_optimised(text, modules, 2, False, later))
+            whole.link_in(_optimised(text, modules, 2, "all", later))
     except RuntimeError as error:
         raise Unsupported(f"LLVM: {error}") from error
     for thing in (*whole.functions, *whole.global_variables):
@@ -178,44 +180,63 @@ def library(
 
 
 @interrupts_deferred()
-def optimised_text(text: str, modules: Iterable[str], quick: bool = False, later: str = "") -> str:
+def optimised_text(text: str, modules: Iterable[str], passes: Passes = "all", later: str = "") -> str:
     """The module that `machine_code` makes an object file of, as LLVM's text."""
-    return str(_optimised(text, modules, 2, quick, later))
+    return str(_optimised(text, modules, 2, passes, later))
 
 
 @interrupts_deferred()
-def assembly(text: str, modules: Iterable[str], quick: bool = False, later: str = "") -> str:
+def assembly(text: str, modules: Iterable[str], passes: Passes = "all", later: str = "") -> str:
     """The same as this machine's assembly."""
-    return str(_machine().emit_assembly(_optimised(text, modules, 2, quick, later)))
+    return str(_machine().emit_assembly(_optimised(text, modules, 2, passes, later)))
 
 
-def _optimised(text: str, modules: Iterable[str], level: int, quick: bool, later: str) -> Any:
+def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, later: str) -> Any:
     machine, modules = _machine(), list(modules)
-    module = _linked(text, [*modules, later] if later and quick else modules, machine)
+    has_vectors = passes == "all"
+    module = _linked(text, modules if has_vectors or not later else [*modules, later], machine)
     # Level 3 takes a quarter longer and makes no workload of `benchmarks` faster.
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
-    if quick:
+    if passes == "few":
         _optimise_quickly(module, builder)
-    else:
+        return module
+    if has_vectors:
         builder.getModulePassManager().run(module, builder)
         if later:
             module.link_in(_parsed(later))
             _inline(module, builder)
-        if divide_by_newton.may_change("".join([text, *modules])):
-            module = _relieved(module, builder)
+    else:
+        _simplify(module, builder)
+    if divide_by_newton.may_change("".join([text, *modules])):
+        module = _relieved(module, builder)
     return module
+
+
+def _simplify(module: Any, builder: Any) -> None:
+    """LLVM's passes without those that make vectors, copy bodies of loops, and look at functions together: a third of
+    the time less."""
+    _write_out(module, builder)
+    simplification = builder.getFunctionPassManager()
+    for function in module.functions:
+        if not function.is_declaration:
+            simplification.run(function, builder)
+
+
+def _write_out(module: Any, builder: Any) -> None:
+    """Writes out the functions that ask for it where they are called, and leaves out those that nobody calls."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
 
 
 def _optimise_quickly(module: Any, builder: Any) -> None:
     """Variables become values, and what is computed twice is computed once; the rest is left to the code generator.
     What a loop calls seldom, or is called by, which is most of a small kernel's text, is not optimised at all. That
     takes half of the time of LLVM's level 1 (28 ms for 60, Mandelbrot), and makes loops over numbers no slower."""
-    whole = llvm.create_new_module_pass_manager()
-    whole.add_always_inliner_pass()
-    whole.add_global_dead_code_eliminate_pass()
-    whole.run(module, builder)
+    _write_out(module, builder)
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()

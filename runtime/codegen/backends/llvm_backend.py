@@ -81,7 +81,8 @@ def compile(
     text = module.text("kernel", source.signature, name)
     outside()
     modules = module.modules.values()
-    code = target.machine_code(text, modules, quick=source.quick, later=steps(modules) if modules else "")
+    later = steps(modules) if modules else ""
+    code = target.machine_code(text, modules, passes=_passes(source, module), later=later)
     return target.entry_point(code, name, _symbols()), code
 
 
@@ -104,7 +105,14 @@ def text(source: KernelSource, form: str) -> str:
         return written
     modules = module.modules.values()
     show = target.assembly if form == "asm" else target.optimised_text
-    return show(written, modules, quick=source.quick, later=steps(modules) if modules else "")
+    return show(written, modules, passes=_passes(source, module), later=steps(modules) if modules else "")
+
+
+def _passes(source: KernelSource, module: Any) -> target.Passes:
+    """The passes for a kernel whose text has been written."""
+    if source.quick:
+        return "few"
+    return "all" if module.vectors else "scalar"
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:

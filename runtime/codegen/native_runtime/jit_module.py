@@ -11,7 +11,7 @@ from runtime.llvm.ctrl_c import interrupts_deferred
 
 @interrupts_deferred()
 def machine_code(
-    stem: str, text: str | Callable[[], str], level: int = 2, key: str = "", codegen_level: int = 3
+    stem: str, text: str | Callable[[], str], level: int = 2, key: str = "", codegen_level: int = 2
 ) -> bytes:
     """The object file of LLVM code: from the kernel cache, or compiled at these levels (`target.machine_code`) and
     cached. Where the text takes long to build, `text` is a function that builds it, and `key` states all that it
