@@ -22,14 +22,16 @@ from autograph.function.signature import (
 )
 from runtime import dtypes, locks, nest
 from runtime.context import ctx, placing
+from runtime.device import get_log_device_placement
 from runtime.dtypes import as_dtype
 from runtime.engine.function import GraphFunction
+from runtime.errors import OpError
 from runtime.graph.ir import Graph, copy_graph
 from runtime.graph.printer import as_text
 from runtime.graph.unrolled import hand_on
 from runtime.shapes import as_shape
 from runtime.spec import TensorSpec
-from runtime.tensor import EagerTensor, eager
+from runtime.tensor import DeviceTensor, EagerTensor, eager
 from runtime.variable import Variable
 
 _serial = itertools.count()
@@ -80,6 +82,8 @@ class ConcreteFunction(Generic[P, Result]):
         self.used = True  # since the cache last looked for room
         # Once it is known how calls run: from tensors to the result, where no tape and no trace is open.
         self.direct: Callable[[list[Any]], Any] | None = None
+        # The same for tensors on a GPU; None: it has to be looked at more closely.
+        self.on_gpus: dict[Any, Callable[[list[Any]], Any] | None] = {}
         self._was_settled = self._has_fast_call = False
         self.fast_calls_left = 0  # how many more kinds of calls its inline cache may learn
         self._captures = list(captures)
@@ -262,6 +266,42 @@ class ConcreteFunction(Generic[P, Result]):
             return self._pack([EagerTensor(result, dtype) for result, dtype in zip(results, dtypes)])
 
         return call
+
+    def call_on(self, place: Any, tensors: list[Any]) -> Any:
+        """Runs the graph on a GPU, where no tape and no trace is open; gives the structured result."""
+        run = self.on_gpus.get(place)
+        if run is not None:
+            self.used = True
+            return run(tensors)
+        result = self.call_flat(tensors)
+        if place not in self.on_gpus:
+            self.on_gpus[place] = self._direct_on(place)
+        return result
+
+    def _direct_on(self, place: Any) -> Callable[[list[Any]], Any] | None:
+        placed = self.function.placed_on(place)
+        if placed is None or self._variables or self._extra:
+            return None
+        direct = placed.direct
+        assert direct is not None
+
+        def run(tensors: list[Any]) -> Any:
+            given = []
+            for tensor in tensors:
+                held = tensor.held if tensor.__class__ is DeviceTensor else None
+                if held is None or held.place is not place or not (held.is_there or held.shape == ()):
+                    return self.call_flat(tensors)  # which counts copies
+                given.append(held)
+            if get_log_device_placement():
+                return self.call_flat(tensors)
+            try:
+                results = self.function.wrapped(direct(given))
+            except OpError:
+                return self.call_flat(tensors)  # which says more about the error
+            placed.calls += 1
+            return results[0] if self._single else self._pack(results)
+
+        return run
 
     @property
     def _kernel(self) -> Any:

@@ -181,7 +181,10 @@ class Function(Generic[P, Result]):
                 concrete = self._trace(key, args, kwargs)
             if opened is not None:
                 profiling.note_graph(concrete.graph)
-            if ctx.builder is None and not ctx.recorders and (not placing or placing[0].place_of(tensors) is None):
+            if ctx.builder is None and not ctx.recorders:
+                place = placing[0].place_of(tensors) if placing else None
+                if place is not None:
+                    return concrete.call_on(place, tensors)
                 if concrete.fast_calls_left:
                     self._shorten(concrete, given, named, tensors)
                 if concrete.direct is not None:

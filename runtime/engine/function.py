@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime.autodiff import jacobian
 from runtime.autodiff.calls import is_differentiable
@@ -33,6 +33,9 @@ from runtime.profiling import span
 from runtime.recursion import room
 from runtime.tensor import EagerTensor, eager
 from runtime.types import StackType, TensorType
+
+if TYPE_CHECKING:
+    from runtime.engine.placed_graph import PlacedGraph
 
 # The inputs that have gradients, and those of them whose gradients may be slices.
 _Wanted = tuple[tuple[int, ...], frozenset[int]]
@@ -78,6 +81,11 @@ class GraphFunction:
         results are tensors."""
         plain = all(isinstance(v.type, TensorType) for v in self.graph.outputs)
         return self.executable.settled if plain else None
+
+    def placed_on(self, place: Any) -> PlacedGraph | None:
+        """The graph on a GPU, if calls may run its kernel there without looking at anything but their inputs."""
+        found = self.executable.placed.get(place) if self.device is None else None
+        return found if found is not None and found.direct is not None else None
 
     def run(self, inputs: Sequence[EagerTensor]) -> list[EagerTensor]:
         """Like a call, but not recorded by tapes."""

@@ -80,6 +80,13 @@ class PlacedGraph:
             if now != before:
                 self.traffic.add(now, before)
 
+    @property
+    def direct(self) -> Call | None:
+        """What runs the graph, where that is one kernel that goes on behind its calls: of such a call, only where its
+        inputs are has to be looked at."""
+        kernel = getattr(self._call, "kernel", None)
+        return self._call if kernel is not None and kernel.goes_on else None
+
     def prepare(self) -> Call:
         """Compiles the graph, once."""
         with self._lock:
@@ -176,6 +183,7 @@ class PlacedGraph:
         def call(values: Sequence[Any]) -> list[Any]:
             return [self._here(value) for value in stub(values)]
 
+        call.kernel = kernel  # type: ignore[attr-defined]
         return call
 
     def _here(self, value: Any) -> Any:

@@ -281,6 +281,48 @@ def test_the_log_has_launches(driver: Pretended) -> None:
     assert "cuStreamQuery(None) = 0\n" in log.getvalue()
 
 
+def test_later_calls_do_as_the_first(driver: Pretended, capsys: pytest.CaptureFixture[str]) -> None:
+    """Later calls look at little more than where their arguments are."""
+    spec = ag.TensorSpec([None], ag.float32)
+
+    @ag.function(input_signature=[spec, spec])
+    def f(x: Any, y: Any) -> Any:
+        return x * y + 1.0, ag.reduce_sum(x)
+
+    x, y = (ag.constant(VECTOR).gpu() for _ in range(2))
+    errors_said = []
+    for _ in range(3):
+        with pytest.raises(errors.InvalidArgumentError) as caught:
+            f(x, y[:3])
+        errors_said.append(str(caught.value))
+        found = f(x, y)
+        np.testing.assert_array_equal(found[0].numpy(), VECTOR * VECTOR + 1)
+        assert float(found[1]) == VECTOR.sum()
+    assert len(set(errors_said)) == 1 and "test_launches.py" in errors_said[0]
+    place = device.places()[0]
+    assert f.get_concrete_function().on_gpus[place] is not None
+
+    copies = ag.config.experimental.get_transfer_info("GPU:0")["to_device"]
+    np.testing.assert_array_equal(f(x, ag.constant(VECTOR))[0].numpy(), VECTOR * VECTOR + 1)
+    assert ag.config.experimental.get_transfer_info("GPU:0")["to_device"] == copies + 1
+    for name in ("GPU:1", "CPU:0"):
+        with ag.device(name):
+            there = f(x, y)[0]
+        assert there.device.endswith(name)
+        np.testing.assert_array_equal(there.numpy(), VECTOR * VECTOR + 1)
+    with ag.GradientTape() as tape:
+        tape.watch(x)
+        result = f(x, y)[0]
+    np.testing.assert_array_equal(tape.gradient(result, x).numpy(), VECTOR)
+    ag.debugging.set_log_device_placement(True)
+    try:
+        f(x, y)
+    finally:
+        ag.debugging.set_log_device_placement(False)
+    assert re.search(r"Executing op f in device .*GPU:0", capsys.readouterr().err)
+    assert "on GPU:0 (Pretended GPU 0): 1 kernel, " in f.explain(x, y)
+
+
 def test_launches_of_several_sizes(driver: Pretended) -> None:
     """The form of a launch is said anew where it changes."""
     f = ag.function(lambda x: x + 1.0, input_signature=[ag.TensorSpec([None], ag.float32)])

@@ -91,6 +91,11 @@ class DeviceKernel:
         return self._launches.module
 
     @property
+    def goes_on(self) -> bool:
+        """Whether it may go on behind its calls."""
+        return self._launches.go_on
+
+    @property
     def form(self) -> str:
         """In which form it ran last."""
         last = self._launches.last
