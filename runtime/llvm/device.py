@@ -24,7 +24,8 @@ from runtime.llvm.device_layout import (
     STOP,
     STOPPED,
 )  # fmt: skip
-from runtime.llvm.device_support import MEMORY, PTX, host
+from runtime.llvm.device_support import MEMORY, PTX, environment, host, is_first
+from runtime.llvm.function_builder import FunctionBuilder, defined
 from runtime.llvm.writer import ArrayValue, Value, Writer, part_types
 
 # --- what statements call --------------------------------------------------------------------------------------------
@@ -258,6 +259,21 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
 # for memory at the same time: of 64 registers, a multiprocessor has 1,024 threads. Estimated.
 _REGISTERS = 64
 
+
+def _poll(f: FunctionBuilder) -> str:
+    word = f.op(f"load atomic volatile i64, ptr {environment(f, STOP)} monotonic, align 8")
+    return f.binary("icmp ne", word, 0)
+
+
+def _poll_together(f: FunctionBuilder) -> str:
+    f.run("@gpu_barrier")
+    place = environment(f, STOPPED)
+    with f.if_then(is_first(f)):
+        f.store("i64", f.op(f"zext i1 {f.call('i1', '@interrupted')} to i64"), place)
+    f.run("@gpu_barrier")
+    return f.binary("icmp ne", f.load("i64", place), 0)
+
+
 # --- the function around a kernel ------------------------------------------------------------------------------------
 
 
@@ -270,33 +286,10 @@ class Entry:
     """
 
     # One thread may ask for itself, or all of them together, who get one answer.
-    INTERRUPTED = f"""
-define internal i1 @interrupted() noinline cold nounwind {{
-  %environment = call ptr @gpu_environment()
-  %place = getelementptr i8, ptr %environment, i64 {STOP}
-  %word = load atomic volatile i64, ptr %place monotonic, align 8
-  %found = icmp ne i64 %word, 0
-  ret i1 %found
-}}
-define internal i1 @interrupted_together() noinline cold convergent nounwind {{
-  call void @gpu_barrier()
-  %environment = call ptr @gpu_environment()
-  %place = getelementptr i8, ptr %environment, i64 {STOPPED}
-  %thread = call i64 @gpu_thread()
-  %first = icmp eq i64 %thread, 0
-  br i1 %first, label %alone, label %both
-alone:
-  %now = call i1 @interrupted()
-  %number = zext i1 %now to i64
-  store i64 %number, ptr %place
-  br label %both
-both:
-  call void @gpu_barrier()
-  %word = load i64, ptr %place
-  %found = icmp ne i64 %word, 0
-  ret i1 %found
-}}
-"""
+    INTERRUPTED = "\n".join([
+        defined("internal i1 @interrupted() noinline cold nounwind", _poll),
+        defined("internal i1 @interrupted_together() noinline cold convergent nounwind", _poll_together),
+    ])  # fmt: skip
 
     def __init__(self, record: str | None = None) -> None:
         """record: on this computer, what gives a thread's record; None for a GPU."""

@@ -8,6 +8,8 @@ each power of two, so that blocks which were freed fit again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from runtime.llvm.device_layout import (
     ALLOCATED,
     BARRIER,
@@ -26,149 +28,187 @@ from runtime.llvm.device_layout import (
     TILE,
     TURN,
 )  # fmt: skip
-from runtime.llvm.memory import HEADER
+from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.memory import HEADER, reference_counting
+
+# Writes what computes a value, and gives that.
+Value = Callable[[FunctionBuilder], str]
+
+
+def _number(f: FunctionBuilder, name: str) -> str:
+    """What a function without arguments gives: `thread` stands for `@gpu_thread`."""
+    return f.call("i64", f"@gpu_{name}")
+
+
+def environment(f: FunctionBuilder, offset: int) -> str:
+    """The address of a field of the launch's environment."""
+    return f.at(f.call("ptr", "@gpu_environment"), offset)
+
+
+def is_first(f: FunctionBuilder) -> str:
+    """Whether this is the first of all threads."""
+    return f.binary("icmp eq", _number(f, "thread"), 0)
+
 
 # --- memory ----------------------------------------------------------------------------------------------------------
 
 _MOST = 1 << 46  # bytes: more can't be allocated
+_LEAST = 256  # bytes of a block
+# Fields of an owner, in bytes from its start: the next block of a list of free ones, and the number of the list.
+_NEXT, _LIST = 8, 16
 
-MEMORY = f"""
-%owner = type {{ i64, ptr, i64, i64 }}
+
+def _free(f: FunctionBuilder) -> None:
+    """Puts the block of `%owner` into its list."""
+    place = f.at(environment(f, FREE), f.binary("shl", f.load("i64", f.at("%owner", _LIST)), 3))
+    f.store("ptr", f.load("ptr", place), f.at("%owner", _NEXT))
+    f.store("ptr", "%owner", place)
+
+
+def _allocate_alone(f: FunctionBuilder) -> str:
+    """What the first thread does in `@allocate`: the data of a block, or null."""
+    f.leave_if(f.binary("icmp ugt", "%count", _MOST), "ptr null")
+    size = f.binary("add", f.binary("mul", "%count", "%size"), HEADER)
+    room = f.call("i64", "@llvm.umax.i64", f"i64 {size}", f"i64 {_LEAST}")
+    below = f.binary("sub", room, 1)
+    power = f.binary("sub", "63", f.call("i64", "@llvm.ctlz.i64", f"i64 {below}", "i1 true"))
+    shift = f.binary("sub", power, 2)
+    steps = f.binary("lshr", below, shift)
+    number = f.binary("add", f.binary("mul", power, 4), f.binary("and", steps, 3))
+    rounded = f.binary("shl", f.binary("add", steps, 1), shift)
+    place = f.at(environment(f, FREE), f.binary("shl", number, 3))
+    waiting = f.load("ptr", place)
+
+    def reused() -> str:
+        f.store("ptr", f.load("ptr", f.at(waiting, _NEXT)), place)
+        return waiting
+
+    def fresh() -> str:
+        top = f.load("i64", environment(f, 0))
+        after = f.binary("add", top, rounded)
+        with f.if_then(f.binary("icmp ugt", after, f.load("i64", environment(f, END)))):
+            f.store("i64", rounded, environment(f, LACKING))
+            f.end("ret ptr null")
+        f.store("i64", after, environment(f, 0))
+        return f.op(f"inttoptr i64 {top} to ptr")
+
+    owner = f.either(f.is_null(waiting), "ptr", fresh, reused)
+    f.store("i64", 1, owner)
+    f.store("i64", number, f.at(owner, _LIST))
+    return f.at(owner, HEADER)
+
+
+def _allocate(f: FunctionBuilder) -> str:
+    f.run("@gpu_barrier")
+    place = environment(f, ALLOCATED)
+    with f.if_then(is_first(f)):
+        f.store("ptr", f.call("ptr", "@allocate_alone", "i64 %count", "i64 %size"), place)
+    f.run("@gpu_barrier")
+    return f.load("ptr", place)
+
+
+MEMORY = "\n".join([
+    """
+%owner = type { i64, ptr, i64, i64 }
 declare i64 @llvm.ctlz.i64(i64, i1)
 declare i64 @llvm.umax.i64(i64, i64)
+""",
+    reference_counting("nounwind", "nounwind", _free, counts=is_first),
+    defined("internal ptr @allocate_alone(i64 %count, i64 %size) noinline nounwind", _allocate_alone),
+    defined("internal ptr @allocate(i64 %count, i64 %size) noinline convergent nounwind", _allocate),
+])  # fmt: skip
 
-define internal void @take(ptr %owner) nounwind {{
-  %none = icmp eq ptr %owner, null
-  %thread = call i64 @gpu_thread()
-  %other = icmp ne i64 %thread, 0
-  %nothing = or i1 %none, %other
-  br i1 %nothing, label %done, label %some
-some:
-  %count = load i64, ptr %owner
-  %more = add i64 %count, 1
-  store i64 %more, ptr %owner
-  br label %done
-done:
-  ret void
-}}
-
-define internal void @drop(ptr %owner) nounwind {{
-  %none = icmp eq ptr %owner, null
-  %thread = call i64 @gpu_thread()
-  %other = icmp ne i64 %thread, 0
-  %nothing = or i1 %none, %other
-  br i1 %nothing, label %done, label %some
-some:
-  %count = load i64, ptr %owner
-  %less = sub i64 %count, 1
-  store i64 %less, ptr %owner
-  %last = icmp eq i64 %less, 0
-  br i1 %last, label %free, label %done
-free:
-  %environment = call ptr @gpu_environment()
-  %lists = getelementptr i8, ptr %environment, i64 {FREE}
-  %kind.place = getelementptr i8, ptr %owner, i64 16
-  %kind = load i64, ptr %kind.place
-  %list = getelementptr i64, ptr %lists, i64 %kind
-  %next = load ptr, ptr %list
-  %next.place = getelementptr i8, ptr %owner, i64 8
-  store ptr %next, ptr %next.place
-  store ptr %owner, ptr %list
-  br label %done
-done:
-  ret void
-}}
-
-; What the first thread does in @allocate: the data of a block, or null.
-define internal ptr @allocate_alone(i64 %count, i64 %size) noinline nounwind {{
-  %environment = call ptr @gpu_environment()
-  %bad = icmp ugt i64 %count, {_MOST}
-  br i1 %bad, label %fail, label %right
-right:
-  %bytes = mul i64 %count, %size
-  %whole = add i64 %bytes, {HEADER}
-  %room = call i64 @llvm.umax.i64(i64 %whole, i64 256)
-  %below = sub i64 %room, 1
-  %zeros = call i64 @llvm.ctlz.i64(i64 %below, i1 true)
-  %power = sub i64 63, %zeros
-  %shift = sub i64 %power, 2
-  %steps = lshr i64 %below, %shift
-  %quarter = and i64 %steps, 3
-  %four = mul i64 %power, 4
-  %kind = add i64 %four, %quarter
-  %above = add i64 %steps, 1
-  %rounded = shl i64 %above, %shift
-  %lists = getelementptr i8, ptr %environment, i64 {FREE}
-  %list = getelementptr i64, ptr %lists, i64 %kind
-  %free = load ptr, ptr %list
-  %empty = icmp eq ptr %free, null
-  br i1 %empty, label %bump, label %pop
-pop:
-  %next.place = getelementptr i8, ptr %free, i64 8
-  %next = load ptr, ptr %next.place
-  store ptr %next, ptr %list
-  br label %found
-bump:
-  %top = load i64, ptr %environment
-  %end.place = getelementptr i8, ptr %environment, i64 {END}
-  %end = load i64, ptr %end.place
-  %after = add i64 %top, %rounded
-  %full = icmp ugt i64 %after, %end
-  br i1 %full, label %lacking, label %new
-new:
-  store i64 %after, ptr %environment
-  %block = inttoptr i64 %top to ptr
-  br label %found
-found:
-  %owner = phi ptr [ %free, %pop ], [ %block, %new ]
-  store i64 1, ptr %owner
-  %kind.place = getelementptr i8, ptr %owner, i64 16
-  store i64 %kind, ptr %kind.place
-  %data = getelementptr i8, ptr %owner, i64 {HEADER}
-  ret ptr %data
-lacking:
-  %lacking.place = getelementptr i8, ptr %environment, i64 {LACKING}
-  store i64 %rounded, ptr %lacking.place
-  br label %fail
-fail:
-  ret ptr null
-}}
-
-define internal ptr @allocate(i64 %count, i64 %size) noinline convergent nounwind {{
-  call void @gpu_barrier()
-  %environment = call ptr @gpu_environment()
-  %place = getelementptr i8, ptr %environment, i64 {ALLOCATED}
-  %thread = call i64 @gpu_thread()
-  %first = icmp eq i64 %thread, 0
-  br i1 %first, label %alone, label %both
-alone:
-  %data = call ptr @allocate_alone(i64 %count, i64 %size)
-  store ptr %data, ptr %place
-  br label %both
-both:
-  call void @gpu_barrier()
-  %given = load ptr, ptr %place
-  ret ptr %given
-}}
-"""
 
 # --- GPUs ------------------------------------------------------------------------------------------------------------
 
-_REGISTERS = "".join(
-    f"""
-declare i32 @llvm.nvvm.read.ptx.sreg.{register}.x()
-define internal i64 @gpu_{name}() alwaysinline {{
-  %narrow = call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()
-  %number = zext i32 %narrow to i64
-  ret i64 %number
-}}
-"""
-    for name, register in (
-        ("place_in_block", "tid"), ("block_size", "ntid"), ("block", "ctaid"), ("blocks", "nctaid"),
-    )
-)  # fmt: skip
-PTX = f"""
-declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) convergent
+_BARRIER = "@llvm.nvvm.barrier.cta.sync.aligned.all"
+_SHARED = "ptr addrspace(3)"
+_REGISTERS = {"place_in_block": "tid", "block_size": "ntid", "block": "ctaid", "blocks": "nctaid"}
+
+
+def _register(name: str) -> Value:
+    """A number that the machine has in a register."""
+    return lambda f: f.op(f"zext i32 {f.call('i32', f'@llvm.nvvm.read.ptx.sreg.{name}.x')} to i64")
+
+
+def _shared(variable: str) -> Value:
+    """The address of a variable of the block's."""
+    return lambda f: f.op(f"addrspacecast {_SHARED} {variable} to ptr")
+
+
+def _shared_element(variable: str, index: str) -> Value:
+    """The address of an element of an array of the block's."""
+    return lambda f: _shared(f.op(f"getelementptr i64, {_SHARED} {variable}, i64 {index}"))(f)
+
+
+def _product(a: str, b: str) -> Value:
+    return lambda f: f.binary("mul", _number(f, a), _number(f, b))
+
+
+def _thread(f: FunctionBuilder) -> str:
+    place, block, size = (_number(f, name) for name in ("place_in_block", "block", "block_size"))
+    return f.binary("add", f.binary("mul", block, size), place)
+
+
+def _of_lane_32(f: FunctionBuilder) -> str:
+    lane = f.op("trunc i64 %lane to i32")
+    return f.call("i32", "@llvm.nvvm.shfl.sync.idx.i32", "i32 -1", "i32 %value", f"i32 {lane}", "i32 31")
+
+
+def _of_lane_64(f: FunctionBuilder) -> str:
+    """Its halves one by one."""
+    halves = [f.op("trunc i64 %value to i32"), f.op(f"trunc i64 {f.binary('lshr', '%value', 32)} to i32")]
+    found = [f.call("i32", "@gpu_of_lane_32", f"i32 {half}", "i64 %lane") for half in halves]
+    low, high = (f.op(f"zext i32 {half} to i64") for half in found)
+    return f.binary("or", f.binary("shl", high, 32), low)
+
+
+def _end_turn(f: FunctionBuilder) -> None:
+    turn = f.op(f"load i64, {_SHARED} @turn")
+    f.line(f"store i64 {f.binary('xor', turn, 1)}, {_SHARED} @turn")
+
+
+def _meet_in_block(f: FunctionBuilder) -> None:
+    f.run(_BARRIER, "i32 0")
+
+
+def _meet(f: FunctionBuilder) -> None:
+    """Of several blocks, which run at the same time, each one's first thread counts itself in and waits for the others.
+    All of them together add 2**31, so that the word's first bit changes when the last one has come. Nobody need reset
+    it."""
+    _meet_in_block(f)
+    blocks = _number(f, "blocks")
+    f.leave_if(f.binary("icmp eq", blocks, 1), "void")
+    with f.if_then(f.binary("icmp eq", _number(f, "place_in_block"), 0)):
+        word = environment(f, BARRIER)
+        fence = 'fence syncscope("device") acq_rel'
+        f.line(fence)  # LLVM writes the next instruction as relaxed, whatever its ordering
+        leads = f.binary("icmp eq", _number(f, "block"), 0)
+        rest = f.binary("sub", str(-(2**31) + 1), f.op(f"trunc i64 {blocks} to i32"), "i32")
+        step = f.select(leads, rest, 1, "i32")
+        before = f.op(f'atomicrmw add ptr {word}, i32 {step} syncscope("device") monotonic')
+        arrived = f.label()
+        with f.forever():
+            now = f.op(f'load atomic i32, ptr {word} syncscope("device") acquire, align 8')
+            with f.if_then(f.binary("icmp slt", f.binary("xor", before, now, "i32"), 0, "i32")):
+                f.jump(arrived)
+        f.begin(arrived)
+        f.line(fence)
+    _meet_in_block(f)
+
+
+def _begin(f: FunctionBuilder) -> None:
+    f.line(f"store ptr %environment, {_SHARED} @environment")
+    f.line(f"store i64 0, {_SHARED} @turn")
+    _meet_in_block(f)
+
+
+def _ptx() -> str:
+    inline, together = "alwaysinline", "alwaysinline convergent"
+    return "\n".join([
+        *(f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}.x()" for register in _REGISTERS.values()),
+        f"""
+declare void {_BARRIER}(i32) convergent
 declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) convergent
 declare void @llvm.nvvm.bar.warp.sync(i32) convergent
 @environment = internal addrspace(3) global ptr undef
@@ -176,270 +216,131 @@ declare void @llvm.nvvm.bar.warp.sync(i32) convergent
 @block_total = internal addrspace(3) global i64 undef
 @of_warps = internal addrspace(3) global [32 x i64] undef
 @tile = internal addrspace(3) global [{TILE} x i64] undef
+""",
+        defined(f"internal ptr @gpu_environment() {inline}", lambda f: f.op(f"load ptr, {_SHARED} @environment")),
+        *(defined(f"internal i64 @gpu_{name}() {inline}", _register(name_)) for name, name_ in _REGISTERS.items()),
+        defined(f"internal i64 @gpu_thread() {inline}", _thread),
+        defined(f"internal i64 @gpu_threads() {inline}", _product("blocks", "block_size")),
+        defined(f"internal void @gpu_block_barrier() {together}", _meet_in_block),
+        defined(f"internal i64 @gpu_warp_size() {inline}", lambda f: "32"),
+        defined(f"internal void @gpu_warp_barrier() {together}", lambda f: f.run("@llvm.nvvm.bar.warp.sync", "i32 -1")),
+        defined(f"internal i32 @gpu_of_lane_32(i32 %value, i64 %lane) {together}", _of_lane_32),
+        defined(f"internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) {together}", _of_lane_64),
+        defined(f"internal ptr @gpu_place_of_warp(i64 %warp) {inline}", _shared_element("@of_warps", "%warp")),
+        defined(f"internal ptr @gpu_place_in_tile(i64 %number) {inline}", _shared_element("@tile", "%number")),
+        defined(f"internal ptr @gpu_place_of_block_total() {inline}", _shared("@block_total")),
+        defined(f"internal i64 @gpu_turn() {inline}", lambda f: f.op(f"load i64, {_SHARED} @turn")),
+        defined(f"internal void @gpu_end_turn() {inline}", _end_turn),
+        defined("internal void @gpu_barrier() noinline convergent", _meet),
+        defined(f"internal void @gpu_begin(ptr %environment) {together}", _begin),
+    ])  # fmt: skip
 
-define internal ptr @gpu_environment() alwaysinline {{
-  %found = load ptr, ptr addrspace(3) @environment
-  ret ptr %found
-}}
-{_REGISTERS}
-define internal i64 @gpu_thread() alwaysinline {{
-  %place = call i64 @gpu_place_in_block()
-  %block = call i64 @gpu_block()
-  %size = call i64 @gpu_block_size()
-  %before = mul i64 %block, %size
-  %r = add i64 %before, %place
-  ret i64 %r
-}}
-define internal i64 @gpu_threads() alwaysinline {{
-  %blocks = call i64 @gpu_blocks()
-  %size = call i64 @gpu_block_size()
-  %r = mul i64 %blocks, %size
-  ret i64 %r
-}}
-define internal void @gpu_block_barrier() alwaysinline convergent {{
-  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
-  ret void
-}}
-define internal i64 @gpu_warp_size() alwaysinline {{
-  ret i64 32
-}}
-define internal void @gpu_warp_barrier() alwaysinline convergent {{
-  call void @llvm.nvvm.bar.warp.sync(i32 -1)
-  ret void
-}}
-define internal i32 @gpu_of_lane_32(i32 %value, i64 %lane) alwaysinline convergent {{
-  %narrow = trunc i64 %lane to i32
-  %r = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1, i32 %value, i32 %narrow, i32 31)
-  ret i32 %r
-}}
-define internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) alwaysinline convergent {{
-  %low = trunc i64 %value to i32
-  %shifted = lshr i64 %value, 32
-  %high = trunc i64 %shifted to i32
-  %its.low = call i32 @gpu_of_lane_32(i32 %low, i64 %lane)
-  %its.high = call i32 @gpu_of_lane_32(i32 %high, i64 %lane)
-  %wide.low = zext i32 %its.low to i64
-  %wide.high = zext i32 %its.high to i64
-  %upper = shl i64 %wide.high, 32
-  %r = or i64 %upper, %wide.low
-  ret i64 %r
-}}
-define internal ptr @gpu_place_of_warp(i64 %warp) alwaysinline {{
-  %place = getelementptr i64, ptr addrspace(3) @of_warps, i64 %warp
-  %r = addrspacecast ptr addrspace(3) %place to ptr
-  ret ptr %r
-}}
-define internal ptr @gpu_place_in_tile(i64 %number) alwaysinline {{
-  %place = getelementptr i64, ptr addrspace(3) @tile, i64 %number
-  %r = addrspacecast ptr addrspace(3) %place to ptr
-  ret ptr %r
-}}
-define internal ptr @gpu_place_of_block_total() alwaysinline {{
-  %r = addrspacecast ptr addrspace(3) @block_total to ptr
-  ret ptr %r
-}}
-define internal i64 @gpu_turn() alwaysinline {{
-  %r = load i64, ptr addrspace(3) @turn
-  ret i64 %r
-}}
-define internal void @gpu_end_turn() alwaysinline {{
-  %turn = load i64, ptr addrspace(3) @turn
-  %next = xor i64 %turn, 1
-  store i64 %next, ptr addrspace(3) @turn
-  ret void
-}}
-; Of several blocks, which run at the same time, each one's first thread counts itself in and waits for the others. All
-; of them together add 2**31, so that the word's first bit changes when the last one has come. Nobody need reset it.
-define internal void @gpu_barrier() noinline convergent {{
-  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
-  %blocks = call i64 @gpu_blocks()
-  %one = icmp eq i64 %blocks, 1
-  br i1 %one, label %done, label %several
-several:
-  %place = call i64 @gpu_place_in_block()
-  %first = icmp eq i64 %place, 0
-  br i1 %first, label %arrive, label %meet
-arrive:
-  %environment = call ptr @gpu_environment()
-  %word = getelementptr i8, ptr %environment, i64 {BARRIER}
-  fence syncscope("device") acq_rel  ; LLVM writes the next one as relaxed, whatever its ordering
-  %block = call i64 @gpu_block()
-  %leads = icmp eq i64 %block, 0
-  %count = trunc i64 %blocks to i32
-  %rest = sub i32 -2147483647, %count
-  %step = select i1 %leads, i32 %rest, i32 1
-  %old = atomicrmw add ptr %word, i32 %step syncscope("device") monotonic
-  br label %wait
-wait:
-  %now = load atomic i32, ptr %word syncscope("device") acquire, align 8
-  %changed = xor i32 %old, %now
-  %more = icmp sge i32 %changed, 0
-  br i1 %more, label %wait, label %arrived
-arrived:
-  fence syncscope("device") acq_rel
-  br label %meet
-meet:
-  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
-  br label %done
-done:
-  ret void
-}}
-define internal void @gpu_begin(ptr %environment) alwaysinline convergent {{
-  store ptr %environment, ptr addrspace(3) @environment
-  store i64 0, ptr addrspace(3) @turn
-  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
-  ret void
-}}
-"""
+
+PTX = _ptx()
 
 # --- threads of this computer ----------------------------------------------------------------------------------------
 
 RECORD = ("environment", "thread", "threads", "place_in_block", "block_size", "block", "blocks")
 
 
+def _wait(f: FunctionBuilder) -> None:
+    """Waits until `%count` threads have come to the same word as often as this one."""
+    before = f.op("atomicrmw add ptr %word, i64 1 acq_rel")
+    goal = f.binary("mul", f.binary("add", f.binary("udiv", before, "%count"), 1), "%count")
+    with f.forever():
+        now = f.load_atomic("i64", "%word", "acquire")
+        f.leave_if(f.binary("icmp uge", now, goal), "void")
+        f.call("i32", "@sched_yield")
+
+
+def _meet_at(word: Value, count: str) -> Callable[[FunctionBuilder], None]:
+    def write(f: FunctionBuilder) -> None:
+        f.run("@meet", f"ptr {word(f)}", f"i64 {_number(f, count)}")
+
+    return write
+
+
+def _of_block(f: FunctionBuilder) -> str:
+    """Where the numbers of a block are."""
+    return f.at(environment(f, EMULATED), f.binary("mul", "%block", BLOCK_NUMBERS))
+
+
+def _of_thread(f: FunctionBuilder) -> str:
+    """Where the numbers of a thread are: behind those of all blocks."""
+    first = f.call("ptr", "@of_block", f"i64 {_number(f, 'blocks')}")
+    return f.at(first, f.binary("mul", "%thread", THREAD_NUMBERS))
+
+
+def _in_block(offset: int) -> Value:
+    """The address of a number of this thread's block."""
+    return lambda f: f.at(f.call("ptr", "@of_block", f"i64 {_number(f, 'block')}"), offset)
+
+
+def _of_warp(f: FunctionBuilder) -> str:
+    """A warp's number is kept with the thread of the block that has the warp's number."""
+    thread = f.binary("add", _product("block", "block_size")(f), "%warp")
+    return f.at(f.call("ptr", "@of_thread", f"i64 {thread}"), OF_WARP)
+
+
+def _in_tile(f: FunctionBuilder) -> str:
+    return f.at(_in_block(IN_TILE)(f), f.binary("shl", "%number", 3))
+
+
+def _end_emulated_turn(f: FunctionBuilder) -> None:
+    place = _in_block(TURN)(f)
+    f.store("i64", f.binary("xor", f.load("i64", place), 1), place)
+
+
+def _exchange(f: FunctionBuilder) -> str:
+    """The threads of a warp meet, exchange what they have in memory, and meet again."""
+    thread, place, size = (_number(f, name) for name in ("thread", "place_in_block", "block_size"))
+    lane = f.binary("urem", place, EMULATED_WARP)
+    rest = f.binary("sub", size, f.binary("sub", place, lane))
+    count = f.call("i64", "@llvm.umin.i64", f"i64 {rest}", f"i64 {EMULATED_WARP}")
+    leader = f.binary("sub", thread, lane)
+    word = f.call("ptr", "@of_thread", f"i64 {leader}")
+    f.store("i64", "%value", f.at(f.call("ptr", "@of_thread", f"i64 {thread}"), OF_LANE))
+    f.run("@meet", f"ptr {word}", f"i64 {count}")
+    other = f.call("i64", "@llvm.umin.i64", "i64 %lane", f"i64 {f.binary('sub', count, 1)}")
+    found = f.load("i64", f.at(f.call("ptr", "@of_thread", f"i64 {f.binary('add', leader, other)}"), OF_LANE))
+    f.run("@meet", f"ptr {word}", f"i64 {count}")
+    return found
+
+
+def _exchange_32(f: FunctionBuilder) -> str:
+    wide = f.op("zext i32 %value to i64")
+    return f.op(f"trunc i64 {f.call('i64', '@gpu_of_lane_64', f'i64 {wide}', 'i64 %lane')} to i32")
+
+
+def _meet_in_warp(f: FunctionBuilder) -> None:
+    f.call("i64", "@gpu_of_lane_64", "i64 0", "i64 0")
+
+
 def host(record: str) -> str:
     """record: the function that gives the thread's record, an array of 64-bit numbers."""
-    numbers = "".join(
-        f"""
-define internal i64 @gpu_{name}() {{
-  %record = call ptr @{record}()
-  %place = getelementptr i64, ptr %record, i64 {position}
-  %number = load i64, ptr %place
-  ret i64 %number
-}}
-"""
-        for position, name in enumerate(RECORD)
-        if position
-    )
-    return f"""
-declare ptr @{record}()
-declare i32 @sched_yield()
-declare i64 @llvm.umin.i64(i64, i64)
-{numbers}
-define internal ptr @gpu_environment() {{
-  %record = call ptr @{record}()
-  %found = load ptr, ptr %record
-  ret ptr %found
-}}
-define internal void @meet(ptr %word, i64 %count) noinline {{
-  %old = atomicrmw add ptr %word, i64 1 acq_rel
-  %round = udiv i64 %old, %count
-  %next = add i64 %round, 1
-  %goal = mul i64 %next, %count
-  br label %wait
-wait:
-  %now = load atomic i64, ptr %word acquire, align 8
-  %more = icmp ult i64 %now, %goal
-  br i1 %more, label %again, label %done
-again:
-  %none = call i32 @sched_yield()
-  br label %wait
-done:
-  ret void
-}}
-define internal void @gpu_barrier() {{
-  %environment = call ptr @gpu_environment()
-  %word = getelementptr i8, ptr %environment, i64 {BARRIER}
-  %count = call i64 @gpu_threads()
-  call void @meet(ptr %word, i64 %count)
-  ret void
-}}
-; Where the numbers of a block are, and those of a thread.
-define internal ptr @of_block(i64 %block) {{
-  %environment = call ptr @gpu_environment()
-  %first = getelementptr i8, ptr %environment, i64 {EMULATED}
-  %offset = mul i64 %block, {BLOCK_NUMBERS}
-  %r = getelementptr i8, ptr %first, i64 %offset
-  ret ptr %r
-}}
-define internal ptr @of_thread(i64 %thread) {{
-  %blocks = call i64 @gpu_blocks()
-  %first = call ptr @of_block(i64 %blocks)
-  %offset = mul i64 %thread, {THREAD_NUMBERS}
-  %r = getelementptr i8, ptr %first, i64 %offset
-  ret ptr %r
-}}
-define internal ptr @in_block(i64 %offset) {{
-  %block = call i64 @gpu_block()
-  %numbers = call ptr @of_block(i64 %block)
-  %r = getelementptr i8, ptr %numbers, i64 %offset
-  ret ptr %r
-}}
-define internal i64 @gpu_warp_size() {{
-  ret i64 {EMULATED_WARP}
-}}
-; A warp's number is kept with the thread of the block that has the warp's number.
-define internal ptr @gpu_place_of_warp(i64 %warp) {{
-  %block = call i64 @gpu_block()
-  %size = call i64 @gpu_block_size()
-  %first = mul i64 %block, %size
-  %thread = add i64 %first, %warp
-  %numbers = call ptr @of_thread(i64 %thread)
-  %r = getelementptr i8, ptr %numbers, i64 {OF_WARP}
-  ret ptr %r
-}}
-define internal ptr @gpu_place_in_tile(i64 %number) {{
-  %numbers = call ptr @in_block(i64 {IN_TILE})
-  %r = getelementptr i64, ptr %numbers, i64 %number
-  ret ptr %r
-}}
-define internal ptr @gpu_place_of_block_total() {{
-  %r = call ptr @in_block(i64 {BLOCK_TOTAL})
-  ret ptr %r
-}}
-define internal i64 @gpu_turn() {{
-  %place = call ptr @in_block(i64 {TURN})
-  %r = load i64, ptr %place
-  ret i64 %r
-}}
-define internal void @gpu_end_turn() {{
-  %place = call ptr @in_block(i64 {TURN})
-  %turn = load i64, ptr %place
-  %next = xor i64 %turn, 1
-  store i64 %next, ptr %place
-  ret void
-}}
-; The threads of a warp meet, exchange what they have in memory, and meet again.
-define internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) noinline {{
-  %thread = call i64 @gpu_thread()
-  %place = call i64 @gpu_place_in_block()
-  %size = call i64 @gpu_block_size()
-  %own.lane = urem i64 %place, {EMULATED_WARP}
-  %begin = sub i64 %place, %own.lane
-  %rest = sub i64 %size, %begin
-  %count = call i64 @llvm.umin.i64(i64 %rest, i64 {EMULATED_WARP})
-  %leader = sub i64 %thread, %own.lane
-  %word = call ptr @of_thread(i64 %leader)
-  %numbers = call ptr @of_thread(i64 %thread)
-  %mine = getelementptr i8, ptr %numbers, i64 {OF_LANE}
-  store i64 %value, ptr %mine
-  call void @meet(ptr %word, i64 %count)
-  %last = sub i64 %count, 1
-  %other = call i64 @llvm.umin.i64(i64 %lane, i64 %last)
-  %its.thread = add i64 %leader, %other
-  %its.numbers = call ptr @of_thread(i64 %its.thread)
-  %its = getelementptr i8, ptr %its.numbers, i64 {OF_LANE}
-  %r = load i64, ptr %its
-  call void @meet(ptr %word, i64 %count)
-  ret i64 %r
-}}
-define internal void @gpu_warp_barrier() {{
-  %none = call i64 @gpu_of_lane_64(i64 0, i64 0)
-  ret void
-}}
-define internal i32 @gpu_of_lane_32(i32 %value, i64 %lane) {{
-  %wide = zext i32 %value to i64
-  %found = call i64 @gpu_of_lane_64(i64 %wide, i64 %lane)
-  %r = trunc i64 %found to i32
-  ret i32 %r
-}}
-define internal void @gpu_block_barrier() {{
-  %word = call ptr @in_block(i64 {BLOCK_BARRIER})
-  %count = call i64 @gpu_block_size()
-  call void @meet(ptr %word, i64 %count)
-  ret void
-}}
-define internal void @gpu_begin(ptr %environment) {{
-  ret void
-}}
-"""
+
+    def number(position: int) -> Value:
+        return lambda f: f.load("i64", f.at(f.call("ptr", f"@{record}"), 8 * position))
+
+    return "\n".join([
+        f"declare ptr @{record}()",
+        "declare i32 @sched_yield()",
+        "declare i64 @llvm.umin.i64(i64, i64)",
+        *(defined(f"internal i64 @gpu_{name}()", number(k)) for k, name in enumerate(RECORD) if k),
+        defined("internal ptr @gpu_environment()", lambda f: f.load("ptr", f.call("ptr", f"@{record}"))),
+        defined("internal void @meet(ptr %word, i64 %count) noinline", _wait),
+        defined("internal void @gpu_barrier()", _meet_at(lambda f: environment(f, BARRIER), "threads")),
+        defined("internal ptr @of_block(i64 %block)", _of_block),
+        defined("internal ptr @of_thread(i64 %thread)", _of_thread),
+        defined("internal i64 @gpu_warp_size()", lambda f: str(EMULATED_WARP)),
+        defined("internal ptr @gpu_place_of_warp(i64 %warp)", _of_warp),
+        defined("internal ptr @gpu_place_in_tile(i64 %number)", _in_tile),
+        defined("internal ptr @gpu_place_of_block_total()", _in_block(BLOCK_TOTAL)),
+        defined("internal i64 @gpu_turn()", lambda f: f.load("i64", _in_block(TURN)(f))),
+        defined("internal void @gpu_end_turn()", _end_emulated_turn),
+        defined("internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) noinline", _exchange),
+        defined("internal void @gpu_warp_barrier()", _meet_in_warp),
+        defined("internal i32 @gpu_of_lane_32(i32 %value, i64 %lane)", _exchange_32),
+        defined("internal void @gpu_block_barrier()", _meet_at(_in_block(BLOCK_BARRIER), "block_size")),
+        defined("internal void @gpu_begin(ptr %environment)", lambda f: None),
+    ])  # fmt: skip

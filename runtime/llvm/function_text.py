@@ -1,7 +1,7 @@
 """A function being written as LLVM text: instructions, blocks, places on the stack.
 
-Kernels (`writer.py`), what Python calls (`wrapper.py`), matrix products and the C functions of exported libraries
-(`codegen/native_runtime/ir_builder.py`) are written by this class, with what each needs besides.
+Functions of kernels (`writer.py`), what Python calls (`wrapper.py`) and all other machine code (`function_builder.py`)
+are written by this class, with what each needs besides.
 """
 
 from __future__ import annotations

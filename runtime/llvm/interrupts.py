@@ -1,15 +1,22 @@
 """The poll for Ctrl-C: a call of Python's, under the interpreter lock."""
 
-SUPPORT = """
+from __future__ import annotations
+
+from runtime.llvm.function_builder import FunctionBuilder, defined
+
+
+def _interrupted(f: FunctionBuilder) -> str:
+    state = f.call("i32", "@PyGILState_Ensure")
+    occurred = f.call("i32", "@PyOS_InterruptOccurred")
+    f.run("@PyGILState_Release", f"i32 {state}")
+    return f.binary("icmp ne", occurred, 0, "i32")
+
+
+SUPPORT = "\n".join([
+    """
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
 declare i32 @PyOS_InterruptOccurred()
-
-define internal i1 @interrupted() noinline cold nounwind {
-  %state = call i32 @PyGILState_Ensure()
-  %occurred = call i32 @PyOS_InterruptOccurred()
-  call void @PyGILState_Release(i32 %state)
-  %found = icmp ne i32 %occurred, 0
-  ret i1 %found
-}
-"""
+""",
+    defined("internal i1 @interrupted() noinline cold nounwind", _interrupted),
+])  # fmt: skip

@@ -18,7 +18,10 @@ count no references; afterwards capsules hold them, which the interpreter lock g
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from runtime.kernel_ir.types import Array
+from runtime.llvm.function_builder import FunctionBuilder, defined
 from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer
 
 HEADER = 64
@@ -28,103 +31,88 @@ LARGE = 1 << 20  # bytes
 _PAGE = 4096
 _MOST = 1 << 46  # elements: more can't be allocated, and twice their bytes fit an int64
 
+# The fields of an owner, in bytes from its start.
+_COUNT, _OBJECT, _BLOCK, _IS_KEPT = 0, 8, 16, 24
+
+
+def reference_counting(
+    take: str, drop: str, free: Callable[[FunctionBuilder], None],
+    counts: Callable[[FunctionBuilder], str] | None = None,
+) -> str:  # fmt: skip
+    """The functions `@take` and `@drop`, by which an array has a reference more or less. A null owner counts nothing.
+
+    take, drop: their attributes. free: writes what frees an array without references. counts: writes whether the
+    calling thread counts; each does where that is None.
+    """
+    texts = []
+    for name, step, attributes in (("take", 1, take), ("drop", -1, drop)):
+        f = FunctionBuilder(f"define internal void @{name}(ptr %owner) {attributes}")
+        f.leave_if(f.is_null("%owner"), "void")
+        if counts is not None:
+            f.leave_if(f.negated(counts(f)), "void")
+        count = f.binary("add", f.load("i64", "%owner"), step)
+        f.store("i64", count, "%owner")
+        if name == "drop":
+            with f.if_then(f.binary("icmp eq", count, 0)):
+                free(f)
+        f.end("ret void")
+        texts.append(f.text())
+    return "\n".join(texts)
+
+
+def _free(f: FunctionBuilder) -> None:
+    """Frees the block of `%owner`."""
+    block = f.load("ptr", f.at("%owner", _BLOCK))
+    with f.if_then(f.binary("icmp ne", f.load("i64", f.at("%owner", _IS_KEPT)), 0)):
+        f.run(f.load_atomic("ptr", f.at(f"@{BLOCKS}", 8)), f"ptr {block}")
+        f.end("ret void")
+    f.run("@free", f"ptr {block}")
+
+
+def _allocate(f: FunctionBuilder) -> str:
+    """The elements of a new array of `%count` elements of `%size` bytes; null where there is no memory."""
+    f.leave_if(f.binary("icmp ugt", "%count", _MOST), "ptr null")
+    size = f.binary("mul", "%count", "%size")
+    unit = f.select(f.binary("icmp uge", size, LARGE), _PAGE, HEADER)
+    spare = f.binary("add", unit, HEADER)
+    room = f.binary("add", size, spare)
+    is_kept = f.binary("icmp uge", size, KEPT)
+    block = f.either(
+        is_kept, "ptr",
+        lambda: f.call("ptr", f.load_atomic("ptr", f"@{BLOCKS}"), f"i64 {room}"),
+        lambda: f.call("ptr", "@malloc", f"i64 {room}"),
+    )  # fmt: skip
+    f.leave_if(f.is_null(block), "ptr null")
+    start = f.op(f"ptrtoint ptr {block} to i64")
+    end = f.binary("sub", f.binary("add", start, spare), 1)
+    aligned = f.binary("and", end, f.binary("sub", "0", unit))
+    data = f.at(block, f.binary("sub", aligned, start))
+    owner = f.at(data, -HEADER)
+    f.store("i64", 1, owner)
+    f.store("ptr", "null", f.at(owner, _OBJECT))
+    f.store("ptr", block, f.at(owner, _BLOCK))
+    f.store("i64", f.op(f"zext i1 {is_kept} to i64"), f.at(owner, _IS_KEPT))
+    return data
+
+
 # Calls, since written out they would double the time that LLVM takes, and what `allocate` returns is known to be nobody
 # else's memory only while it is a call.
-SUPPORT = f"""
+SUPPORT = "\n".join([
+    f"""
 %owner = type {{ i64, ptr, ptr, i64 }}
 declare noalias ptr @malloc(i64)
 declare void @free(ptr)
 @{BLOCKS} = external global [2 x ptr]
-
-define internal void @take(ptr %owner) noinline nounwind memory(argmem: readwrite) {{
-  %none = icmp eq ptr %owner, null
-  br i1 %none, label %done, label %some
-some:
-  %count = load i64, ptr %owner
-  %more = add i64 %count, 1
-  store i64 %more, ptr %owner
-  br label %done
-done:
-  ret void
-}}
-
-define internal void @drop_last(ptr %owner) noinline nounwind {{
-  %place = getelementptr %owner, ptr %owner, i64 0, i32 2
-  %block = load ptr, ptr %place
-  %kept = getelementptr %owner, ptr %owner, i64 0, i32 3
-  %kind = load i64, ptr %kept
-  %waits = icmp ne i64 %kind, 0
-  br i1 %waits, label %give, label %free
-give:
-  %place2 = getelementptr ptr, ptr @{BLOCKS}, i64 1
-  %give_block = load atomic ptr, ptr %place2 monotonic, align 8
-  call void %give_block(ptr %block)
-  ret void
-free:
-  call void @free(ptr %block)
-  ret void
-}}
-
-define internal void @drop(ptr %owner) noinline nounwind memory(argmem: readwrite, inaccessiblemem: readwrite) {{
-  %none = icmp eq ptr %owner, null
-  br i1 %none, label %done, label %some
-some:
-  %count = load i64, ptr %owner
-  %less = sub i64 %count, 1
-  store i64 %less, ptr %owner
-  %last = icmp eq i64 %less, 0
-  br i1 %last, label %free, label %done
-free:
-  call void @drop_last(ptr %owner)
-  br label %done
-done:
-  ret void
-}}
-
-define internal noalias ptr @allocate(i64 %count, i64 %size) noinline nounwind {{
-  %bad = icmp ugt i64 %count, {_MOST}
-  br i1 %bad, label %fail, label %right
-right:
-  %bytes = mul i64 %count, %size
-  %large = icmp uge i64 %bytes, {LARGE}
-  %unit = select i1 %large, i64 {_PAGE}, i64 {HEADER}
-  %spare = add i64 %unit, {HEADER}
-  %room = add i64 %bytes, %spare
-  %kept = icmp uge i64 %bytes, {KEPT}
-  br i1 %kept, label %take, label %plain
-plain:
-  %small = call ptr @malloc(i64 %room)
-  br label %both
-take:
-  %take_block = load atomic ptr, ptr @{BLOCKS} monotonic, align 8
-  %waiting = call ptr %take_block(i64 %room)
-  br label %both
-both:
-  %block = phi ptr [ %small, %plain ], [ %waiting, %take ]
-  %missing = icmp eq ptr %block, null
-  br i1 %missing, label %fail, label %found
-found:
-  %number = ptrtoint ptr %block to i64
-  %past = add i64 %number, %spare
-  %beyond = sub i64 %past, 1
-  %mask = sub i64 0, %unit
-  %aligned = and i64 %beyond, %mask
-  %ahead = sub i64 %aligned, %number
-  %data = getelementptr i8, ptr %block, i64 %ahead
-  %owner = getelementptr i8, ptr %data, i64 {-HEADER}
-  store i64 1, ptr %owner
-  %object = getelementptr %owner, ptr %owner, i64 0, i32 1
-  store ptr null, ptr %object
-  %place = getelementptr %owner, ptr %owner, i64 0, i32 2
-  store ptr %block, ptr %place
-  %mark = getelementptr %owner, ptr %owner, i64 0, i32 3
-  %kind = zext i1 %kept to i64
-  store i64 %kind, ptr %mark
-  ret ptr %data
-fail:
-  ret ptr null
-}}
-"""
+""",
+    # Apart from `drop`, whose attributes leave out what freeing does to memory that nobody else has.
+    defined("internal void @drop_last(ptr %owner) noinline nounwind", _free),
+    reference_counting(
+        "noinline nounwind memory(argmem: readwrite)",
+        "noinline nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)",
+        lambda f: f.run("@drop_last", "ptr %owner"),
+    ),
+    defined("internal noalias ptr @allocate(i64 %count, i64 %size) noinline nounwind", _allocate),
+])  # fmt: skip
 
 
 def empty(w: Writer, type_: Array, count: Value) -> ArrayValue:

@@ -18,10 +18,10 @@ import numpy as np
 
 from runtime import errors
 from runtime.codegen.kernel.source import ErrorSite, Interruption, KernelSource, Slot
-from runtime.codegen.native_runtime.ir_builder import FunctionBuilder
 from runtime.codegen.passes.parallelize import ThreadCount
 from runtime.kernel_ir.types import SCALARS, Array, Scalar, results
 from runtime.llvm import memory
+from runtime.llvm.function_builder import FunctionBuilder
 from runtime.llvm.memory import HEADER
 from runtime.llvm.writer import part_types
 

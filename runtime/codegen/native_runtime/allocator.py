@@ -23,6 +23,7 @@ from typing import Any
 
 from runtime.codegen.native_runtime.jit_module import link
 from runtime.llvm import memory
+from runtime.llvm.function_builder import INTRINSICS, FunctionBuilder, defined
 
 TAKE, GIVE = "autograph_take_block", "autograph_give_block"
 LEAST = memory.KEPT  # bytes; smaller blocks are left to malloc
@@ -30,206 +31,161 @@ KEPT = 256 << 20
 _IN_ROW = 64
 _SLOTS = _IN_ROW * (KEPT.bit_length() - LEAST.bit_length() + 1)
 _HUGE_PAGES = 4 << 20  # bytes from which on huge pages are requested
+_PAGE = 4096
 _MADV_HUGEPAGE = 14
 
-_PLAIN = f"""
+_DECLARATIONS = """
 declare ptr @malloc(i64)
 declare void @free(ptr)
-define ptr @{TAKE}(i64 %bytes) {{
-  %block = call ptr @malloc(i64 %bytes)
-  ret ptr %block
-}}
-define void @{GIVE}(ptr %block) {{
-  call void @free(ptr %block)
-  ret void
-}}
 """
 
-_KEEPING = f"""
+
+def _plain() -> str:
+    """Both functions, where nothing is cached."""
+    return "\n".join([
+        _DECLARATIONS,
+        defined(f"ptr @{TAKE}(i64 %bytes)", lambda f: f.call("ptr", "@malloc", "i64 %bytes")),
+        defined(f"void @{GIVE}(ptr %block)", lambda f: f.run("@free", "ptr %block")),
+    ])  # fmt: skip
+
+
+def _count(f: FunctionBuilder, step: str, size: str) -> str:
+    """Adds to the number of cached bytes, or takes away from it; gives what it was."""
+    return f.op(f"atomicrmw {step} ptr @kept, i64 {size} monotonic")
+
+
+def _slot(f: FunctionBuilder, number: str) -> str:
+    return f.op(f"getelementptr ptr, ptr @slots, i64 {number}")
+
+
+def _emptied(f: FunctionBuilder, slot: str) -> str:
+    """The block of a slot, which is empty then; null if it was empty."""
+    return f.op(f"atomicrmw xchg ptr {slot}, ptr null acq_rel")
+
+
+def _filled(f: FunctionBuilder, slot: str, block: str) -> str:
+    """Puts a block into a slot if that is empty; whether it was."""
+    exchange = f.op(f"cmpxchg ptr {slot}, ptr null, ptr {block} acq_rel monotonic")
+    return f.op(f"extractvalue {{ ptr, i1 }} {exchange}, 1")
+
+
+def _usable_size(f: FunctionBuilder, block: str) -> str:
+    return f.call("i64", "@malloc_usable_size", f"ptr {block}")
+
+
+def _row(f: FunctionBuilder) -> str:
+    """The first slot of the row for blocks of `%bytes`, at least `LEAST`; the last row has all larger ones."""
+    zeros = f.call("i64", "@llvm.ctlz.i64", "i64 %bytes", "i1 true")
+    first = f.binary("mul", f.binary("sub", str(64 - LEAST.bit_length()), zeros), _IN_ROW)
+    return f.min(first, _SLOTS - _IN_ROW)
+
+
+def _find(f: FunctionBuilder) -> str:
+    """Takes a cached block for `%bytes`, or null. Blocks are larger than what they were requested for, so that they may
+    be in the next row."""
+    most = f.binary("add", "%bytes", f.binary("lshr", "%bytes", 2))
+    first = f.call("i64", "@row", "i64 %bytes")
+    end = f.min(f.binary("add", first, 2 * _IN_ROW), _SLOTS)
+    with f.loop(first, end) as loop:
+        slot = _slot(f, loop.index)
+        with f.if_then(f.negated(f.is_null(f.load_atomic("ptr", slot)))):
+            block = _emptied(f, slot)
+            with f.if_then(f.negated(f.is_null(block))):
+                size = _usable_size(f, block)
+                fits = f.all_of(f.binary("icmp uge", size, "%bytes"), f.binary("icmp ule", size, most))
+                with f.if_then(fits):
+                    _count(f, "sub", size)
+                    f.end(f"ret ptr {block}")
+                with f.if_then(f.negated(_filled(f, slot, block))):
+                    _free(f, block, size)
+    return "null"
+
+
+def _free(f: FunctionBuilder, block: str, size: str) -> None:
+    """Frees a block that was cached."""
+    _count(f, "sub", size)
+    f.run("@free", f"ptr {block}")
+
+
+def _clear(f: FunctionBuilder) -> None:
+    """Frees the cached blocks in slots from `%first` to `%end`."""
+    with f.loop("%first", "%end") as loop:
+        block = _emptied(f, _slot(f, loop.index))
+        with f.if_then(f.negated(f.is_null(block))):
+            _free(f, block, _usable_size(f, block))
+
+
+def _keep(f: FunctionBuilder) -> str:
+    """Caches `%block`. Whether there was room: if not, it makes some."""
+    first = f.call("i64", "@row", "i64 %size")
+    end = f.binary("add", first, _IN_ROW)
+    after = f.binary("add", _count(f, "add", "%size"), "%size")
+    has_room = f.binary("icmp ule", after, KEPT)
+    with f.if_then(has_room), f.loop(first, end) as loop:
+        f.leave_if(_filled(f, _slot(f, loop.index), "%block"), "i1 true")
+    # Without room in the row the row is emptied, and with too many bytes all of the cache.
+    f.run("@clear", f"i64 {f.select(has_room, first, 0)}", f"i64 {f.select(has_room, end, _SLOTS)}")
+    _count(f, "sub", "%size")
+    return "false"
+
+
+def _take(f: FunctionBuilder) -> str:
+    with f.if_then(f.binary("icmp ult", "%bytes", LEAST)):
+        f.end(f"ret ptr {f.call('ptr', '@malloc', 'i64 %bytes')}")
+    found = f.call("ptr", "@find", "i64 %bytes")
+    f.leave_if(f.negated(f.is_null(found)), f"ptr {found}")
+    first = f.call("ptr", "@malloc", "i64 %bytes")
+
+    def retried() -> str:
+        f.run("@clear", "i64 0", f"i64 {_SLOTS}")
+        return f.call("ptr", "@malloc", "i64 %bytes")
+
+    block = f.either(f.is_null(first), "ptr", retried, lambda: first)
+    is_huge = f.all_of(f.negated(f.is_null(block)), f.binary("icmp uge", "%bytes", _HUGE_PAGES))
+    with f.if_then(is_huge):
+        start = f.op(f"ptrtoint ptr {block} to i64")
+        page = f.binary("and", f.binary("add", start, _PAGE - 1), -_PAGE)
+        length = f.binary("sub", f.binary("add", start, "%bytes"), page)
+        place = f.op(f"inttoptr i64 {page} to ptr")
+        f.call("i32", "@madvise", f"ptr {place}", f"i64 {length}", f"i32 {_MADV_HUGEPAGE}")
+    return block
+
+
+def _give(f: FunctionBuilder) -> None:
+    f.leave_if(f.is_null("%block"), "void")
+    size = _usable_size(f, "%block")
+    is_worthwhile = f.all_of(f.binary("icmp uge", size, LEAST), f.binary("icmp ule", size, KEPT))
+    with f.if_then(is_worthwhile):
+        for _ in range(2):  # the first try may make room
+            f.leave_if(f.call("i1", "@keep", "ptr %block", f"i64 {size}"), "void")
+    f.run("@free", "ptr %block")
+
+
+def _keeping() -> str:
+    """Both functions, with the cache."""
+    return "\n".join([
+        _DECLARATIONS,
+        f"""
 @slots = internal global [{_SLOTS} x ptr] zeroinitializer
 @kept = internal global i64 0
-
-declare ptr @malloc(i64)
-declare void @free(ptr)
 declare i64 @malloc_usable_size(ptr)
 declare i32 @madvise(ptr, i64, i32)
 declare i64 @llvm.ctlz.i64(i64, i1)
-declare i64 @llvm.umin.i64(i64, i64)
-
-; The first slot of the row for blocks of %bytes, which are at least {LEAST}; the last row has all larger ones.
-define internal i64 @row(i64 %bytes) {{
-  %zeros = call i64 @llvm.ctlz.i64(i64 %bytes, i1 true)
-  %power = sub i64 {64 - LEAST.bit_length()}, %zeros
-  %first = mul i64 %power, {_IN_ROW}
-  %row = call i64 @llvm.umin.i64(i64 %first, i64 {_SLOTS - _IN_ROW})
-  ret i64 %row
-}}
-
-; Takes a cached block for %bytes, or null. Blocks are larger than what they were requested for, so that they may be in
-; the next row.
-define internal ptr @find(i64 %bytes) {{
-start:
-  %quarter = lshr i64 %bytes, 2
-  %most = add i64 %bytes, %quarter
-  %first = call i64 @row(i64 %bytes)
-  %both = add i64 %first, {2 * _IN_ROW}
-  %end = call i64 @llvm.umin.i64(i64 %both, i64 {_SLOTS})
-  br label %each
-each:
-  %number = phi i64 [ %first, %start ], [ %next, %following ]
-  %slot = getelementptr ptr, ptr @slots, i64 %number
-  %seen = load atomic ptr, ptr %slot monotonic, align 8
-  %empty = icmp eq ptr %seen, null
-  br i1 %empty, label %following, label %take
-take:
-  %block = atomicrmw xchg ptr %slot, ptr null acq_rel
-  %gone = icmp eq ptr %block, null
-  br i1 %gone, label %following, label %measure
-measure:
-  %size = call i64 @malloc_usable_size(ptr %block)
-  %enough = icmp uge i64 %size, %bytes
-  %little = icmp ule i64 %size, %most
-  %fits = and i1 %enough, %little
-  br i1 %fits, label %out, label %back
-back:
-  %exchange = cmpxchg ptr %slot, ptr null, ptr %block acq_rel monotonic
-  %put = extractvalue {{ ptr, i1 }} %exchange, 1
-  br i1 %put, label %following, label %drop
-drop:
-  %before = atomicrmw sub ptr @kept, i64 %size monotonic
-  call void @free(ptr %block)
-  br label %following
-following:
-  %next = add i64 %number, 1
-  %more = icmp ult i64 %next, %end
-  br i1 %more, label %each, label %none
-out:
-  %rest = atomicrmw sub ptr @kept, i64 %size monotonic
-  ret ptr %block
-none:
-  ret ptr null
-}}
-
-; Frees the cached blocks in slots from %first to %end.
-define internal void @clear(i64 %first, i64 %end) {{
-start:
-  br label %each
-each:
-  %number = phi i64 [ %first, %start ], [ %next, %following ]
-  %slot = getelementptr ptr, ptr @slots, i64 %number
-  %block = atomicrmw xchg ptr %slot, ptr null acq_rel
-  %gone = icmp eq ptr %block, null
-  br i1 %gone, label %following, label %drop
-drop:
-  %size = call i64 @malloc_usable_size(ptr %block)
-  %before = atomicrmw sub ptr @kept, i64 %size monotonic
-  call void @free(ptr %block)
-  br label %following
-following:
-  %next = add i64 %number, 1
-  %more = icmp ult i64 %next, %end
-  br i1 %more, label %each, label %out
-out:
-  ret void
-}}
-
-; Puts a block into the cache. Whether there was room: if not, it makes some.
-define internal i1 @keep(ptr %block, i64 %size) {{
-start:
-  %first = call i64 @row(i64 %size)
-  %end = add i64 %first, {_IN_ROW}
-  %before = atomicrmw add ptr @kept, i64 %size monotonic
-  %after = add i64 %before, %size
-  %room = icmp ule i64 %after, {KEPT}
-  br i1 %room, label %each, label %many
-each:
-  %number = phi i64 [ %first, %start ], [ %next, %following ]
-  %slot = getelementptr ptr, ptr @slots, i64 %number
-  %exchange = cmpxchg ptr %slot, ptr null, ptr %block acq_rel monotonic
-  %put = extractvalue {{ ptr, i1 }} %exchange, 1
-  br i1 %put, label %out, label %following
-following:
-  %next = add i64 %number, 1
-  %more = icmp ult i64 %next, %end
-  br i1 %more, label %each, label %full
-full:
-  call void @clear(i64 %first, i64 %end)
-  br label %none
-many:
-  call void @clear(i64 0, i64 {_SLOTS})
-  br label %none
-none:
-  %again = atomicrmw sub ptr @kept, i64 %size monotonic
-  ret i1 false
-out:
-  ret i1 true
-}}
-
-define noalias ptr @{TAKE}(i64 %bytes) {{
-  %large = icmp uge i64 %bytes, {LEAST}
-  br i1 %large, label %look, label %plain
-plain:
-  %small = call ptr @malloc(i64 %bytes)
-  ret ptr %small
-look:
-  %found = call ptr @find(i64 %bytes)
-  %none = icmp eq ptr %found, null
-  br i1 %none, label %fresh, label %out
-fresh:
-  %first = call ptr @malloc(i64 %bytes)
-  %missing = icmp eq ptr %first, null
-  br i1 %missing, label %retry, label %advise
-retry:
-  call void @clear(i64 0, i64 {_SLOTS})
-  %second = call ptr @malloc(i64 %bytes)
-  %lost = icmp eq ptr %second, null
-  br i1 %lost, label %out, label %advise
-advise:
-  %block = phi ptr [ %first, %fresh ], [ %second, %retry ]
-  %huge = icmp uge i64 %bytes, {_HUGE_PAGES}
-  br i1 %huge, label %ask, label %out
-ask:
-  %place = ptrtoint ptr %block to i64
-  %end = add i64 %place, %bytes
-  %beyond = add i64 %place, 4095
-  %begin = and i64 %beyond, -4096
-  %page = inttoptr i64 %begin to ptr
-  %length = sub i64 %end, %begin
-  %asked = call i32 @madvise(ptr %page, i64 %length, i32 {_MADV_HUGEPAGE})
-  br label %out
-out:
-  %result = phi ptr [ %found, %look ], [ null, %retry ], [ %block, %advise ], [ %block, %ask ]
-  ret ptr %result
-}}
-
-define void @{GIVE}(ptr %block) {{
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %out, label %measure
-measure:
-  %size = call i64 @malloc_usable_size(ptr %block)
-  %large = icmp uge i64 %size, {LEAST}
-  %possible = icmp ule i64 %size, {KEPT}
-  %worthwhile = and i1 %large, %possible
-  br i1 %worthwhile, label %keep, label %free
-keep:
-  %kept = call i1 @keep(ptr %block, i64 %size)
-  br i1 %kept, label %out, label %room
-room:
-  %second = call i1 @keep(ptr %block, i64 %size)
-  br i1 %second, label %out, label %free
-free:
-  call void @free(ptr %block)
-  br label %out
-out:
-  ret void
-}}
-"""
+""",
+        *INTRINSICS,
+        defined("internal i64 @row(i64 %bytes)", _row),
+        defined("internal ptr @find(i64 %bytes)", _find),
+        defined("internal void @clear(i64 %first, i64 %end)", _clear),
+        defined("internal i1 @keep(ptr %block, i64 %size)", _keep),
+        defined(f"noalias ptr @{TAKE}(i64 %bytes)", _take),
+        defined(f"void @{GIVE}(ptr %block)", _give),
+    ])  # fmt: skip
 
 
 @functools.cache
 def provide() -> tuple[int, int]:
     """Defines the symbols of both functions for later linking; their addresses."""
-    take, give = link(_KEEPING if sys.platform == "linux" else _PLAIN, TAKE, GIVE)
+    take, give = link(_keeping() if sys.platform == "linux" else _plain(), TAKE, GIVE)
     return take, give
 
 

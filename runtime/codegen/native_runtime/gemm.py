@@ -28,7 +28,7 @@ from pathlib import Path
 
 from runtime.codegen.native_runtime import jit_module, thread_pool
 from runtime.codegen.native_runtime.gemm_pack import DEPTH, LINE_PADDING, VECTORS, Packing
-from runtime.codegen.native_runtime.ir_builder import INTRINSICS, FunctionBuilder
+from runtime.llvm.function_builder import INTRINSICS, FunctionBuilder
 from runtime.llvm.products import SYMBOLS
 from runtime.llvm.threads import RUN, SHARE
 
@@ -40,7 +40,7 @@ _MIN_PART_WORK = 1 << 17  # multiplications that a part has at least
 _MAX_PARTS = 128  # at most
 _LONG_LINE = 1024  # bytes from which on rows evict each other from the caches
 _ROWS_AT_ONCE = 4  # rows whose dot products are computed together
-_SOURCES = ("gemm.py", "gemm_pack.py", "ir_builder.py")  # what the LLVM code depends on, besides runtime.llvm
+_SOURCES = ("gemm.py", "gemm_pack.py")  # what the LLVM code depends on, besides runtime.llvm
 
 
 class _Gemm(Packing):

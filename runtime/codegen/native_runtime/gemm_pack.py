@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.codegen.native_runtime.ir_builder import FunctionBuilder
+from runtime.llvm.function_builder import FunctionBuilder
 
 VECTORS = 2  # the width of a tile
 DEPTH = 256  # of the inner dimension that a tile accumulates at a time

@@ -1,9 +1,9 @@
-"""Builds functions in LLVM's textual IR, for the code that lives as long as the process (`jit_module.py`)."""
+"""Builds functions in LLVM's textual IR: all that isn't a function of a kernel (`writer.py`)."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from runtime.llvm.function_text import FunctionText
 
@@ -35,6 +35,26 @@ class FunctionBuilder(FunctionText):
         return "\n".join([f"{self._head} {{", "start:", *self.entry, *self.lines, "}", ""])
 
     # --- instructions ------------------------------------------------------------------------------------------------
+
+    def load(self, type_: str, place: str) -> str:
+        return self.op(f"load {type_}, ptr {place}")
+
+    def store(self, type_: str, value: str | int, place: str) -> None:
+        self.line(f"store {type_} {value}, ptr {place}")
+
+    def load_atomic(self, type_: str, place: str, ordering: str = "monotonic") -> str:
+        return self.op(f"load atomic {type_}, ptr {place} {ordering}, align 8")
+
+    def call(self, type_: str, function: str, *operands: str) -> str:
+        """A call's result. operands: with their types."""
+        return self.op(f"call {type_} {function}({', '.join(operands)})")
+
+    def run(self, function: str, *operands: str) -> None:
+        """A call without a result."""
+        self.line(f"call void {function}({', '.join(operands)})")
+
+    def is_null(self, pointer: str) -> str:
+        return self.op(f"icmp eq ptr {pointer}, null")
 
     def at(self, base: str, offset: str | int) -> str:
         return self.op(f"getelementptr i8, ptr {base}, i64 {offset}")
@@ -75,6 +95,31 @@ class FunctionBuilder(FunctionText):
         yield
         self.block(f"{base}.end")
 
+    def leave_if(self, condition: str, result: str) -> None:
+        """Returns where the condition holds. result: with its type."""
+        with self.if_then(condition):
+            self.end(f"ret {result}")
+
+    def either(self, condition: str, type_: str, yes: Callable[[], str], no: Callable[[], str]) -> str:
+        """One of two values, of which only that one is computed."""
+        base = self.name()[1:]
+        self.split(condition, f"{base}.yes", f"{base}.no")
+        found = []
+        for label, value in ((f"{base}.yes", yes), (f"{base}.no", no)):
+            self.begin(label)
+            found.append(f"[ {value()}, %{self.current} ]")
+            self.jump(f"{base}.end")
+        self.begin(f"{base}.end")
+        return self.op(f"phi {type_} {', '.join(found)}")
+
+    @contextlib.contextmanager
+    def forever(self) -> Iterator[None]:
+        """Repeats what is written in it until that leaves the function or goes to another block."""
+        label = self.label()
+        self.block(label)
+        yield
+        self.jump(label)
+
     @contextlib.contextmanager
     def loop(
         self, start: str | int, end: str | int, step: int | str = 1, carried: Sequence[tuple[str, str]] = ()
@@ -99,3 +144,12 @@ class FunctionBuilder(FunctionText):
         self.lines[head:head] = [
             f"  {value} = phi {type_} [ {first}, %{before} ], [ {new}, %{after} ]" for type_, value, first, new in phis
         ]
+
+
+def defined(head: str, body: Callable[[FunctionBuilder], str | None]) -> str:
+    """The text of a function. head: `internal i64 @f(i64 %x) nounwind`; body: writes it, and gives its result."""
+    f = FunctionBuilder(f"define {head}")
+    result = body(f)
+    type_ = head.partition("@")[0].split()[-1]
+    f.end("ret void" if result is None else f"ret {type_} {result}")
+    return f.text()
