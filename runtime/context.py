@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 
 
 class Recorder(Protocol):
@@ -88,7 +88,7 @@ class Context(threading.local):
                 note(variable, value)
 
 
-ctx = handed_on(Context(), but=("quiet",))
+ctx = propagated(Context(), but=("quiet",))
 # What runs ops and graphs elsewhere than on the CPU (`engine/placement.py`); nothing while no GPU is in use.
 placing: list[Any] = []
 # Not 0 while calls of functions must not be answered by machine code, which reads it

@@ -10,22 +10,22 @@ from collections.abc import Callable
 from typing import TypeVar
 
 _Local = TypeVar("_Local", bound=threading.local)
-_handed_on: list[tuple[threading.local, tuple[str, ...]]] = []
+_propagated: list[tuple[threading.local, tuple[str, ...]]] = []
 
 
-def handed_on(local: _Local, but: tuple[str, ...] = ()) -> _Local:
+def propagated(local: _Local, but: tuple[str, ...] = ()) -> _Local:
     """Registers state that belongs to what a thread is doing, rather than to the thread; `but`: names that don't."""
-    _handed_on.append((local, but))
+    _propagated.append((local, but))
     return local
 
 
-def taken_over() -> Callable[[], None]:
+def captured_state() -> Callable[[], None]:
     """What gives another thread the state that this one has now."""
-    held = [(local, {k: v for k, v in local.__dict__.items() if k not in but}) for local, but in _handed_on]
+    held = [(local, {k: v for k, v in local.__dict__.items() if k not in but}) for local, but in _propagated]
 
-    def take_over() -> None:
+    def restore() -> None:
         for local, state in held:
             # Lists are stacks, and each thread pops what it has pushed.
             local.__dict__.update((k, list(v) if type(v) is list else v) for k, v in state.items())
 
-    return take_over
+    return restore

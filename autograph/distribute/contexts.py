@@ -21,7 +21,7 @@ from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
 from runtime.tensor import Tensor
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 
 
 class ReduceOp(enum.Enum):
@@ -51,7 +51,7 @@ class _Current(threading.local):
     position: int | None = None
 
 
-current = handed_on(_Current())
+current = propagated(_Current())
 
 
 class ReplicaContext:

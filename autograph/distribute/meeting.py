@@ -22,7 +22,7 @@ from typing import Any
 from autograph.distribute.contexts import place_of_user
 from autograph.operators.live import frames_from, pending
 from runtime.context import ctx
-from runtime.thread_state import taken_over
+from runtime.thread_state import captured_state
 
 
 @dataclass
@@ -43,10 +43,10 @@ class _Cancelled(BaseException):
 
 
 class _Replica:
-    def __init__(self, meeting: Meeting, body: Callable[[], Any], take_over: Callable[[], None]) -> None:
+    def __init__(self, meeting: Meeting, body: Callable[[], Any], restore: Callable[[], None]) -> None:
         self.meeting = meeting
         self._body = body
-        self._take_over = take_over
+        self._restore = restore
         self._turn = threading.Semaphore(0)
         self._back = threading.Semaphore(0)
         self._answer: Any = None
@@ -66,7 +66,7 @@ class _Replica:
         self._turn.acquire()
         try:
             if not self._cancelled:
-                self._take_over()
+                self._restore()
                 _mine.replica = self
                 self.result = self._body()
         except _Cancelled:
@@ -139,10 +139,10 @@ class Meeting:
 
     def run(self, bodies: Sequence[Callable[[], Any]]) -> list[Any]:
         """The results of the functions, which run as replicas. An error of one ends all, and is raised."""
-        take_over, below = taken_over(), list(frames_from(sys._getframe(1)))
+        restore, below = captured_state(), list(frames_from(sys._getframe(1)))
 
         def go_on_here() -> None:
-            take_over()
+            restore()
             # What the caller's variables hold is in use, as if its frames were below.
             pending.objects += below
 

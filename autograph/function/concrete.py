@@ -28,7 +28,7 @@ from runtime.engine.function import GraphFunction
 from runtime.errors import OpError
 from runtime.graph.ir import Graph, copy_graph
 from runtime.graph.printer import as_text
-from runtime.graph.unrolled import hand_on
+from runtime.graph.unrolled import inherit_notes
 from runtime.shapes import as_shape
 from runtime.spec import TensorSpec
 from runtime.tensor import DeviceTensor, EagerTensor, eager
@@ -409,12 +409,12 @@ class ConcreteFunction(Generic[P, Result]):
         token = [builder.read_token()] if self._has_token else []
         arguments = [*tensors, *self._captures, *self.symbolic_captures, *reads, *token]
         values = builder.inline(self.graph_on_its_variables(), arguments)
-        hand_on(self.graph, builder)
+        inherit_notes(self.graph, builder)
         for argument in nest.flatten(self._arguments):
             if isinstance(argument, VariableArgument) and argument.name_counts:
                 builder.note_name(argument.get())
         for index, value in zip(self._written, values[self._count :]):
-            builder.hand_on_state(variables[index].ref(), value)
+            builder.merge_state(variables[index].ref(), value)
         if self._has_token:
             builder.write_token(values[-1])
         return [builder.tensor(v) for v in values[: self._count]]

@@ -29,7 +29,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.compare import logical_not
 from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import SymbolicTensor
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 
 # The kinds of absence.
 NONE = "none"
@@ -240,7 +240,7 @@ class _Trials(threading.local):
         self.open: list[list[BaseException]] = []
 
 
-_trials = handed_on(_Trials())
+_trials = propagated(_Trials())
 _EXPECTED = (TypeError, ValueError, AttributeError, NameError, UnboundLocalError)
 
 

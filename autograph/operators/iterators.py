@@ -18,7 +18,7 @@ from typing import Any
 from autograph.errors import StagingError, user_location
 from autograph.operators.live import is_live
 from runtime.context import ctx
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 
 
 class _Outside(threading.local):
@@ -28,7 +28,7 @@ class _Outside(threading.local):
         self.seen: list[frozenset[int]] = []
 
 
-_outside = handed_on(_Outside())
+_outside = propagated(_Outside())
 
 
 @contextlib.contextmanager

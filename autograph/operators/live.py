@@ -38,7 +38,7 @@ from autograph.operators.by_code import remembered
 from autograph.operators.state import Block, read_cell
 from runtime.staged_list import Moved
 from runtime.tensor import EagerTensor, SymbolicTensor
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 
 ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor})
 # Instances of their classes hold nothing of a program's.
@@ -65,7 +65,7 @@ class _Pending(threading.local):
         self.objects: list[Any] = []
 
 
-pending = handed_on(_Pending())
+pending = propagated(_Pending())
 
 
 def is_live(value: Any, in_loops_only: bool = False, without: Collection[str] = ()) -> bool:

@@ -27,7 +27,7 @@ from autograph.errors import is_own_file
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import map_leaves
 from runtime.context import ctx
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 
 # What tells which variable a slot is, from one trace of a loop to the next.
 Key = tuple[type[Slot], str]
@@ -141,7 +141,7 @@ class _Open(threading.local):
     alone: bool = False
 
 
-_open = handed_on(_Open())
+_open = propagated(_Open())
 
 
 def memory_of(codes: Sequence[CodeType]) -> Memory:

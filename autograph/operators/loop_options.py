@@ -13,7 +13,7 @@ from runtime.context import ctx
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.tensor import SymbolicTensor
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 
 
 class Options:
@@ -35,7 +35,7 @@ class _Loops(threading.local):
         self.open: list[Options] = []
 
 
-_loops = handed_on(_Loops())
+_loops = propagated(_Loops())
 
 
 @contextmanager

@@ -58,7 +58,7 @@ from runtime.ops.staged_number import StagedNumber, kind_of
 from runtime.shapes import widen
 from runtime.staged_list import StagedList, moved, resolved
 from runtime.tensor import SymbolicTensor
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 from runtime.types import TensorType
 from runtime.variable import Variable
 
@@ -143,7 +143,7 @@ class _Active(threading.local):
         self.stack: list[Activation] = []
 
 
-_active = handed_on(_Active())
+_active = propagated(_Active())
 
 
 def watched(callee: FunctionType, made: Callable[..., Any], owner: Any = None) -> Callable[..., Any]:

@@ -355,20 +355,20 @@ class Loop:
             with options_of(self.options):
                 self.body()
         except Unfinished:
-            self.hand_on()
+            self.restore_variables()
         except BaseException as error:
             if not stage_raise(error):
                 refuse_handlers(error)
                 raise
             if self.copies is not None:
                 self.copies.refuse_changed()  # perhaps there is an error only because a copy wasn't changed, too
-            self.hand_on()
+            self.restore_variables()
         check_refused(ctx.builder)
         if self.ran is not None:
             self.ran.set(True)
         return []
 
-    def hand_on(self) -> None:
+    def restore_variables(self) -> None:
         """Gives the variables the values that they had before the iteration: none comes after it."""
         self.frame.restore()
         given = dict(zip(self.carried, self.given))

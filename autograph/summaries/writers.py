@@ -16,7 +16,7 @@ from runtime.ops.control import HOST_CALL
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.tensor import EagerTensor, Tensor
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 
 
 class _State(threading.local):
@@ -27,7 +27,7 @@ class _State(threading.local):
     condition: Any = True
 
 
-state = handed_on(_State())
+state = propagated(_State())
 
 
 def run(action: Callable[..., None], *tensors: Tensor) -> None:

@@ -31,8 +31,8 @@ from runtime.shapes import element_count
 from runtime.types import TensorType, TokenType
 
 # Up to this many elements, the placeholder in the other branch has the same shape, so the shape stays static.
-_FEW = 16
-_HANDED_OUT = "handed out"  # a key in `Node.added`, with the position of the output
+_SMALL = 16
+_EXPOSED = "exposed"  # a key in `Node.added`, with the position of the output
 
 
 def adjoint_of_cond(
@@ -48,7 +48,7 @@ def adjoint_of_cond(
         if len(made) > 1:
             _walk_parts(made, call, arrived, tracked, sums)
             return [None] * len(node.inputs)
-    _hand_out(node, overwritten)
+    _expose(node, overwritten)
     captures = node.inputs[1:]
     wanted = [i for i, v in enumerate(captures) if is_differentiable(v.type) and tracked(wrap(v))]
     # A value may be captured twice, as a common subexpression. The adjoint captures it once and has one cotangent for
@@ -71,7 +71,7 @@ def adjoint_of_cond(
         return traced
 
     regions = [
-        adjoint_region(r, {own: known.get(outer, outer) for own, outer in _handed_out(node, r, overwritten)})
+        adjoint_region(r, {own: known.get(outer, outer) for own, outer in _exposed(node, r, overwritten)})
         for r in node.regions
     ]
     results = emit_cond(node.inputs[0], *regions)
@@ -220,13 +220,13 @@ def _keep_what_is_used(builder: Builder, sharing: list[Node]) -> None:
         node.regions = tuple(map(copy_graph, node.regions))
 
 
-def _handed_out(node: Node, region: Graph, overwritten: Sequence[bool]) -> list[tuple[Value, Value]]:
+def _exposed(node: Node, region: Graph, overwritten: Sequence[bool]) -> list[tuple[Value, Value]]:
     """Returns (value in the region, output of the node) for each value of the region that isn't recomputed."""
-    values = set(_not_again(region, overwritten))
+    values = set(_not_recomputed(region, overwritten))
     return [(own, outer) for own, outer in zip(region.outputs, node.outputs) if own in values]
 
 
-def _hand_out(node: Node, overwritten: Sequence[bool]) -> None:
+def _expose(node: Node, overwritten: Sequence[bool]) -> None:
     """Adds outputs to the node for values that can't be recomputed in either branch, or only from an `overwritten`
     array (one flag for each capture). The other branch returns empty placeholders for them."""
     for region in node.regions:
@@ -240,13 +240,13 @@ def _hand_out(node: Node, overwritten: Sequence[bool]) -> None:
             elif inner.op.name == "cond":
                 own = _overwritten_inside(region, inner, overwritten)
                 if any(own):
-                    _hand_out(inner, own)
-        for value in _not_again(region, overwritten):
+                    _expose(inner, own)
+        for value in _not_recomputed(region, overwritten):
             if value not in region.outputs:
                 _add_output(node, region, value)
 
 
-def _not_again(region: Graph, overwritten: Sequence[bool]) -> list[Value]:
+def _not_recomputed(region: Graph, overwritten: Sequence[bool]) -> list[Value]:
     """Returns the values of a branch that come from effects, or are read from arrays that a loop overwrites."""
     arrays = _overwritten_arrays(region, overwritten)
     found: list[Value] = []
@@ -261,7 +261,7 @@ def _not_again(region: Graph, overwritten: Sequence[bool]) -> list[Value]:
         elif inner.op.name == "cond" and arrays:
             own = _overwritten_inside(region, inner, overwritten)
             if any(own):
-                found += [outer for branch in inner.regions for _, outer in _handed_out(inner, branch, own)]
+                found += [outer for branch in inner.regions for _, outer in _exposed(inner, branch, own)]
     return found
 
 
@@ -300,12 +300,12 @@ def _add_output(node: Node, region: Graph, value: Value) -> None:
     far, or adds a new one."""
     assert isinstance(value.type, TensorType)
     type_ = value.type
-    if (element_count(type_.shape) or _FEW + 1) > _FEW:
+    if (element_count(type_.shape) or _SMALL + 1) > _SMALL:
         type_ = TensorType(type_.dtype, None if type_.rank is None else (None,) * type_.rank)
     other = node.regions[1] if region is node.regions[0] else node.regions[0]
     for k, result in enumerate(node.outputs):
         placeholder = region.outputs[k].node
-        is_free = placeholder is not None and placeholder.op is CONSTANT and (_HANDED_OUT, k) in node.added
+        is_free = placeholder is not None and placeholder.op is CONSTANT and (_EXPOSED, k) in node.added
         if is_free and result.type == type_ and result.grows == value.grows:
             region.outputs[k] = value
             break
@@ -314,7 +314,7 @@ def _add_output(node: Node, region: Graph, value: Value) -> None:
         other.outputs.append(empty_like_type(other, type_))
         result = Value(type_, node.graph, node)
         result.grows = value.grows
-        node.added[_HANDED_OUT, len(node.outputs)] = result
+        node.added[_EXPOSED, len(node.outputs)] = result
         node.outputs.append(result)
     for graph in (region, other, node.graph):
         graph.program = None

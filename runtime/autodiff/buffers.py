@@ -33,7 +33,7 @@ def mark_growing(nodes: Iterable[Node]) -> None:
     while waiting:
         nodes, functions = waiting.pop()  # functions: those of the `letrec` nodes around, which the nodes may call
         for node in nodes:
-            for one, other in _handed_on(node, functions):
+            for one, other in _may_share_memory(node, functions):
                 same.join(one, other)
             if node.op is ARRAY_WRITE:
                 written.append(node.outputs[0])
@@ -83,7 +83,7 @@ class _Same:
         return list(self._next)
 
 
-def _handed_on(node: Node, functions: dict[str, Graph]) -> Iterator[tuple[Value, Value]]:
+def _may_share_memory(node: Node, functions: dict[str, Graph]) -> Iterator[tuple[Value, Value]]:
     """Pairs of a node's operands, its results and its regions' values that may be the same array."""
     name = node.op.name
     if name == "cond":

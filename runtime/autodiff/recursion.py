@@ -32,7 +32,7 @@ from runtime.graph.passes.rewrites.explicit_captures import pass_captures
 from runtime.graph.passes.rewrites.silence import runs_once, silenced
 from runtime.graph.spans import at_span
 from runtime.ops.arrays.shape_ops import ensure_shape
-from runtime.thread_state import handed_on
+from runtime.thread_state import propagated
 from runtime.types import TensorType, TokenType
 
 # Attributes of `call` nodes while `recursive_results.py` works: the number of a call, and, of a call of an adjoint, the
@@ -62,7 +62,7 @@ class _Groups(threading.local):
         self.open: list[_Group] = []
 
 
-_groups = handed_on(_Groups())
+_groups = propagated(_Groups())
 
 
 def adjoint_of_letrec(

@@ -129,7 +129,7 @@ def is_overwritten(value: Value, builder: Builder | None) -> bool:
                 return False
             k = body.inputs.index(origin)
             if k < loop.attrs["carries"] and body.outputs[k] is not origin:
-                return k in origins.handed_on(loop)
+                return k in origins.updated_in_place(loop)
             value = loop.inputs[k]
         else:
             builder = builder.parent

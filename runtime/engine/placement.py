@@ -87,7 +87,7 @@ class Placer:
             # The op needs only a shape, so nothing is copied. Its result is on the CPU.
             return self._measured(op, inputs, attrs)
         if place is None or op.effect or op.calls_python:
-            self._say(op.label, None)
+            self._log_placement(op.label, None)
             return None
         if (
             op.keeps_order
@@ -104,11 +104,11 @@ class Placer:
         except NotNative as refusal:
             if not devices.get_soft_device_placement():
                 raise no_form(op.label, str(refusal), place, user_span()) from None
-            self._say(op.label, None)
+            self._log_placement(op.label, None)
             return None
         except errors.OpError:
             return None  # the CPU raises the error, with the text of an eager op
-        self._say(op.label, place)
+        self._log_placement(op.label, place)
         return tuple([eager(value) for value in values])
 
     def _measured(self, op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any]) -> tuple:
@@ -120,7 +120,7 @@ class Placer:
             shape = op.kernel(_stand_in(inputs[0]), *[t._array for t in inputs[1:]], **attrs).shape
         except Exception:
             return None  # the CPU raises the error
-        self._say(op.label, place)
+        self._log_placement(op.label, place)
         held = on_place(held_by(inputs[0]), place)
         return (DeviceTensor(held.reshaped(shape), inputs[0].dtype),)
 
@@ -162,7 +162,7 @@ class Placer:
         """The values of a graph's outputs; None where it runs on the CPU. wanted: the GPU that a block in the function
         names. Raises as `apply`."""
         place = self._place_of_graph(inputs, wanted)
-        self._say(executable.graph.name, place)
+        self._log_placement(executable.graph.name, place)
         placed = executable.placed.get(place) or self._placed(executable, place, inputs)
         return None if placed is None else placed([held_by(t) for t in inputs])
 
@@ -198,7 +198,7 @@ class Placer:
             placed.prepare()
 
     @staticmethod
-    def _say(what: str, place: Place | None) -> None:
+    def _log_placement(what: str, place: Place | None) -> None:
         if devices.get_log_device_placement():
             name = devices.CPU if place is None else place.name
             wanted = ctx.device

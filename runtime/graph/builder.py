@@ -261,7 +261,7 @@ class Builder:
         self.state[key] = value
         self.written[key] = None
 
-    def hand_on_state(self, key: Any, value: Value) -> None:
+    def merge_state(self, key: Any, value: Value) -> None:
         """Makes a result of control flow or of an inlined function the current value of a state key.
 
         To a tape open here, a later read of a variable is a read of its own: through the node that gave the value, what
@@ -425,7 +425,7 @@ def _emit_regions(
     node = parent._add(op, inputs, attrs, types, graphs, user_span())
     count = len(types) - len(keys)
     for key, value in zip(keys, node.outputs[count:]):
-        parent.hand_on_state(key, value)
+        parent.merge_state(key, value)
     return _recorded(parent, node)[:count]
 
 

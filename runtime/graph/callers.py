@@ -41,12 +41,12 @@ def user_place() -> tuple[tuple[str, int, str] | None, str | None]:
             break
         inside, frame = frame, frame.f_back
     name = None
-    kind = "hands everything on"
-    while inside is not None and kind == "hands everything on":
+    kind = "forwards"
+    while inside is not None and kind == "forwards":
         kind = _kind(inside.f_code)
         if kind == "names":
             name = inside.f_locals.get("name")
-        elif kind == "hands everything on":
+        elif kind == "forwards":
             inside = _called_by(inside)
     scope = ctx.scope
     if not isinstance(name, str) or not name:
@@ -74,13 +74,13 @@ def _kind(code: CodeType) -> str:
 
 
 def _kind_of(code: CodeType) -> str:
-    if _hands_everything_on(code):
-        return "hands everything on"
+    if _forwards_all_arguments(code):
+        return "forwards"
     named = "name" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] and code.co_name not in _NOT_NAMES
     return "names" if named else "doesn't name"
 
 
-def _hands_everything_on(code: CodeType) -> bool:
+def _forwards_all_arguments(code: CodeType) -> bool:
     """Whether a function is `def wrapper(*args, **kwargs)`, whose own parameters say nothing."""
     both = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
     return code.co_flags & both == both and code.co_argcount + code.co_kwonlyargcount == 0

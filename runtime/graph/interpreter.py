@@ -43,7 +43,7 @@ class Accelerator(Protocol):
 
 
 # Trips between two questions to the accelerator: rare enough to cost nothing, often enough to switch in milliseconds.
-TRIPS_PER_QUESTION = 16
+TRIPS_PER_POLL = 16
 # Trips of a loop, in all its runs, before it becomes a Python function: writing one costs as much as some twenty do.
 TRIPS_UNTIL_HOT = 20
 
@@ -290,7 +290,7 @@ class _Function:
     tier_up: Accelerator
     node: Node | None
     calls: int = 0
-    patience: int = TRIPS_PER_QUESTION
+    patience: int = TRIPS_PER_POLL
 
 
 class _Functions(threading.local):
@@ -370,7 +370,7 @@ def _run_while(node: Node, operands: list[Any], accelerator: Accelerator | None)
                 return operands[:carries]
             operands[:carries] = program.run(operands, tier_up)
             program.trips += 1
-            if program.trips % TRIPS_PER_QUESTION == 0 or tier_up.polls_each_trip:
+            if program.trips % TRIPS_PER_POLL == 0 or tier_up.polls_each_trip:
                 finished = tier_up.finish(operands)
                 if finished is not None:
                     return list(finished)
@@ -388,7 +388,7 @@ def _run_hot(node: Node, program: Program, operands: list[Any], tier_up: Acceler
     if hot is None:
         hot = program.hot = HotLoop(node, _executor)
     try:
-        return hot.run(operands, tier_up, TRIPS_PER_QUESTION)
+        return hot.run(operands, tier_up, TRIPS_PER_POLL)
     except _EXPECTED as error:
         failed = hot.failed(error)
         located = None if failed is None else _located(error, *failed)

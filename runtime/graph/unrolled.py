@@ -41,7 +41,7 @@ def unrolled_in(graph: Graph) -> list[Unrolled]:
     return [found for _, found in sorted(_notes.get(graph, {}).items())]
 
 
-def hand_on(graph: Graph, builder: Any) -> None:
+def inherit_notes(graph: Graph, builder: Any) -> None:
     """A graph becomes part of the one that `builder` makes: so do its loops."""
     for found in unrolled_in(graph):
         _add(_root(builder), found)

@@ -35,7 +35,7 @@ class Origins:
             value = source
         return value
 
-    def handed_on(self, loop: Node) -> set[int]:
+    def updated_in_place(self, loop: Node) -> set[int]:
         """The carries of a `while` that each trip hands on, changed by updates or not at all."""
         body = loop.regions[1]
         known = self.of(body)
@@ -48,7 +48,7 @@ class Origins:
         if node.op.name == "assign":
             return {0: node.inputs[1]}
         if node.op.name == "while":
-            return {k: node.inputs[k] for k in self.handed_on(node)}
+            return {k: node.inputs[k] for k in self.updated_in_place(node)}
         if node.op.name != "cond":
             return {}
         places = [{v: k for k, v in enumerate(region.inputs)} for region in node.regions]

@@ -18,7 +18,7 @@ _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": 
 def cast(w: Writer, value: Value, target: Scalar) -> Value:
     """A number as another type: integers wrap around, floats are truncated, as machine instructions do."""
     if target.lanes > value.type.lanes:
-        return spread(w, cast(w, value, target.times(1)), target.lanes)
+        return splat(w, cast(w, value, target.times(1)), target.lanes)
     source, target = value.type, target.times(value.type.lanes)
     if source == target:
         return value
@@ -48,7 +48,7 @@ def cast(w: Writer, value: Value, target: Scalar) -> Value:
     return Value(target, found)
 
 
-def spread(w: Writer, value: Value, lanes: int) -> Value:
+def splat(w: Writer, value: Value, lanes: int) -> Value:
     """A number in each lane of a vector; a vector as it is."""
     if value.type.lanes == lanes:
         return value
@@ -61,10 +61,10 @@ def spread(w: Writer, value: Value, lanes: int) -> Value:
     )
 
 
-def level(w: Writer, *values: Value) -> list[Value]:
+def broadcast(w: Writer, *values: Value) -> list[Value]:
     """Numbers with as many lanes each as the widest of them."""
     lanes = max([value.type.lanes for value in values])
-    return list(values) if lanes == 1 else [spread(w, value, lanes) for value in values]
+    return list(values) if lanes == 1 else [splat(w, value, lanes) for value in values]
 
 
 def common(a: Scalar, b: Scalar) -> Scalar:
@@ -83,9 +83,9 @@ def truth(w: Writer, value: Value) -> Value:
     return Value(BOOL.times(type_.lanes), w.op(f"{compare} {type_.ir} {value.text}, {literal(0, type_).text}"))
 
 
-def chosen(w: Writer, condition: Value, yes: Value, no: Value) -> Value:
+def select(w: Writer, condition: Value, yes: Value, no: Value) -> Value:
     """One of two numbers of a type, lane by lane where the condition or a number has lanes."""
-    condition, yes, no = level(w, condition, yes, no)
+    condition, yes, no = broadcast(w, condition, yes, no)
     return Value(
         yes.type,
         w.op(f"select {condition.type.ir} {condition.text}, {yes.type.ir} {yes.text}, {no.type.ir} {no.text}"),
@@ -95,7 +95,7 @@ def chosen(w: Writer, condition: Value, yes: Value, no: Value) -> Value:
 def binary(w: Writer, op: str, a: Value, b: Value, result: Scalar) -> Value:
     """An operator's result, of the type that was inferred, in each lane."""
     first = _consecutive(w, op, a, b)
-    a, b = level(w, a, b)
+    a, b = broadcast(w, a, b)
     result = result.times(a.type.lanes)
     if op in ("//", "%"):
         return _divided(w, op == "%", a, b, result)
@@ -124,7 +124,7 @@ def _consecutive(w: Writer, op: str, a: Value, b: Value) -> str | None:
 
 def compare(w: Writer, op: str, a: Value, b: Value) -> Value:
     """A comparison; false where either side is NaN, but for `!=`."""
-    a, b = level(w, a, b)
+    a, b = broadcast(w, a, b)
     if {a.type.kind, b.type.kind} == {"i", "u"} and max(a.type.bits, b.type.bits) == 64:
         return _compare_mixed(w, op, a, b)
     both = common(a.type, b.type)
@@ -146,7 +146,7 @@ def _compare_mixed(w: Writer, op: str, a: Value, b: Value) -> Value:
     a, b = cast(w, a, INT64), cast(w, b, INT64)
     unsigned = Value(result, w.op(f"icmp {_UNSIGNED[op]} {a.type.ir} {a.text}, {b.text}"))
     true_when_below = ("<", "<=", "!=") if below else (">", ">=", "!=")
-    return chosen(w, negative, literal(op in true_when_below, result), unsigned)
+    return select(w, negative, literal(op in true_when_below, result), unsigned)
 
 
 def negated(w: Writer, value: Value, result: Scalar) -> Value:
@@ -200,18 +200,18 @@ def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> 
         negative = w.op(f"icmp slt {ir} {rest.text}, {none.text}")
         if remainder:
             added = Value(both, w.op(f"add {ir} {rest.text}, {b.text}"))
-            return cast(w, chosen(w, Value(flag, negative), added, rest), result)
+            return cast(w, select(w, Value(flag, negative), added, rest), result)
         below = w.op(f"sext {flag.ir} {negative} to {ir}")
         return cast(w, Value(both, w.op(f"add {ir} {quotient.text}, {below}")), result)
     zero = Value(flag, w.op(f"icmp eq {ir} {b.text}, {none.text}"))
     if not both.is_signed:
-        safe = chosen(w, zero, one, b)
+        safe = select(w, zero, one, b)
         quotient, rest = _whole(w, a, safe)
-        return cast(w, chosen(w, zero, none, rest if remainder else quotient), result)
+        return cast(w, select(w, zero, none, rest if remainder else quotient), result)
     # Nothing is divided by zero: NumPy's answer is 0. The smallest integer by -1 has no answer of the same width.
     minus = Value(flag, w.op(f"icmp eq {ir} {b.text}, {literal(-1, both).text}"))
     special = Value(flag, w.op(f"or {flag.ir} {zero.text}, {minus.text}"))
-    safe = chosen(w, special, one, b)
+    safe = select(w, special, one, b)
     quotient, rest = _whole(w, a, safe)
     unequal = w.op(f"icmp ne {ir} {rest.text}, {none.text}")
     signs = w.op(f"xor {ir} {rest.text}, {safe.text}")
@@ -219,11 +219,11 @@ def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> 
     turned = Value(flag, w.op(f"and {flag.ir} {unequal}, {differ}"))
     if remainder:
         added = Value(both, w.op(f"add {ir} {rest.text}, {safe.text}"))
-        return cast(w, chosen(w, special, none, chosen(w, turned, added, rest)), result)
+        return cast(w, select(w, special, none, select(w, turned, added, rest)), result)
     step = w.op(f"sext {flag.ir} {turned.text} to {ir}")
     floor = cast(w, Value(both, w.op(f"add {ir} {quotient.text}, {step}")), result)
-    by_minus = chosen(w, minus, negated(w, a, result), floor)
-    return chosen(w, zero, literal(0, result), by_minus)
+    by_minus = select(w, minus, negated(w, a, result), floor)
+    return select(w, zero, literal(0, result), by_minus)
 
 
 def _divisor(value: Value) -> int | None:
@@ -261,15 +261,15 @@ def _divided_floats(w: Writer, remainder: bool, a: Value, b: Value) -> Value:
     differ = w.op(f"xor {flag.ir} {is_('olt', b, zero).text}, {is_('olt', rest, zero).text}")
     turned = Value(flag, w.op(f"and {flag.ir} {some.text}, {differ}"))
     if remainder:
-        added = chosen(w, turned, made("fadd", rest, b), rest)
-        return chosen(w, some, added, _called(w, "copysign", zero, b))
+        added = select(w, turned, made("fadd", rest, b), rest)
+        return select(w, some, added, _called(w, "copysign", zero, b))
     quotient = made("fdiv", made("fsub", a, rest), b)
-    quotient = chosen(w, turned, made("fsub", quotient, one), quotient)
+    quotient = select(w, turned, made("fsub", quotient, one), quotient)
     floor = _called(w, "floor", quotient)
-    rounded = chosen(w, is_("ogt", made("fsub", quotient, floor), half), made("fadd", floor, one), floor)
+    rounded = select(w, is_("ogt", made("fsub", quotient, floor), half), made("fadd", floor, one), floor)
     whole = made("fdiv", a, b)
-    result = chosen(w, is_("oeq", quotient, zero), _called(w, "copysign", zero, whole), rounded)
-    return chosen(w, is_("oeq", b, zero), whole, result)
+    result = select(w, is_("oeq", quotient, zero), _called(w, "copysign", zero, whole), rounded)
+    return select(w, is_("oeq", b, zero), whole, result)
 
 
 def _called(w: Writer, name: str, *operands: Value) -> Value:

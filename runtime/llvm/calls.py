@@ -99,7 +99,7 @@ def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
     if not type_.is_signed:
         return x
     below = arithmetic.compare(w, "<", x, literal(0, x.type))
-    return arithmetic.chosen(w, below, arithmetic.negated(w, x, x.type), x)
+    return arithmetic.select(w, below, arithmetic.negated(w, x, x.type), x)
 
 
 def _chosen(op: str) -> CallRule:
@@ -108,7 +108,7 @@ def _chosen(op: str) -> CallRule:
     def write(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         best, *others = (arithmetic.cast(w, operand, type_) for operand in operands)
         for other in others:
-            best = arithmetic.chosen(w, arithmetic.compare(w, op, other, best), other, best)
+            best = arithmetic.select(w, arithmetic.compare(w, op, other, best), other, best)
         return best
 
     return CallRule(write, lanes=True)

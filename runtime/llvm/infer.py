@@ -96,7 +96,7 @@ class Inference:
                         raise Unsupported("a tuple variable that is assigned twice")
                     self.tuples[name] = items
                     return
-            self._give(name, self.of(value))
+            self._assign_type(name, self.of(value))
             return
         if type(value) is ir.Call:
             type_ = self.of(value)
@@ -105,15 +105,15 @@ class Inference:
             if not isinstance(type_, Tuple) or len(type_.items) != len(item.targets):
                 raise Unsupported("unpacking")
             for name, each in zip(item.targets, type_.items):
-                self._give(name, each)
+                self._assign_type(name, each)
             return
         values = self.items(value)
         if values is None or len(item.targets) != len(values):
             raise Unsupported("unpacking")
         for name, source in zip(item.targets, values):
-            self._give(name, self.of(source))
+            self._assign_type(name, self.of(source))
 
-    def _give(self, name: str, type_: Type | None) -> None:
+    def _assign_type(self, name: str, type_: Type | None) -> None:
         """Takes in that a variable is assigned a value of a type."""
         self.assigned.add(name)
         before = self.variables.setdefault(name, None)
@@ -135,7 +135,7 @@ class Inference:
         if size is not None and (not isinstance(size, Scalar) or size.is_float):
             raise Unsupported("an array whose size isn't an integer")
         self.allocates = True
-        self._give(item.name, Array(element))
+        self._assign_type(item.name, Array(element))
 
     def _store(self, item: ir.Store) -> None:
         self.of(item.value)
@@ -155,7 +155,7 @@ class Inference:
         index: Type | None = None
         for bound in self.bounds(item):
             index = unified(index, self.of(bound))
-        self._give(item.index, index)
+        self._assign_type(item.index, index)
         self._block(item.body)
 
     @staticmethod

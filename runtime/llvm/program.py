@@ -328,7 +328,7 @@ class Program:
 
     def intrinsic(self, w: Writer, name: str, *operands: Value, flags: str = "") -> Value:
         """A function of floats that LLVM knows; flags: what it may take for granted."""
-        operands = tuple(arithmetic.level(w, *operands))
+        operands = tuple(arithmetic.broadcast(w, *operands))
         type_ = operands[0].type
         symbol = f"@llvm.{name}.{f'v{type_.lanes}' if type_.lanes > 1 else ''}f{type_.bits}"
         self.declare(f"declare {type_.ir} {symbol}({', '.join([type_.ir] * len(operands))})")
@@ -391,7 +391,7 @@ class Program:
 
     def vector_call(self, w: Writer, name: str, operands: Sequence[Value]) -> Value:
         """A function of floats of our own, which has versions for vectors or is written out where it is called."""
-        operands = arithmetic.level(w, *operands)
+        operands = arithmetic.broadcast(w, *operands)
         type_ = operands[0].type
         formula = self._formulas()[name]
         symbol = self._linked(formula, type_)

@@ -255,11 +255,11 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
             w.jump("exit")
             return
         for each in found:
-            position = _give(w, each, position)
+            position = _write_result(w, each, position)
     w.jump("exit")
 
 
-def _give(w: Writer, item: Value | ArrayValue, position: int) -> int:
+def _write_result(w: Writer, item: Value | ArrayValue, position: int) -> int:
     """Writes a result where the caller says; the position of the next one."""
     if isinstance(item, Value):
         w.line(f"store {item.type.ir} {item.text}, ptr %out{position}")

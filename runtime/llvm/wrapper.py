@@ -184,14 +184,14 @@ def _number(w: _Lines, thing: str, type_: Scalar) -> str:
         w.unless(w.op(f"icmp sge i32 {truth}, 0"), "failed")
         asked = w.op(f"icmp ne i32 {truth}, 0")
     else:
-        asked = _asked(w, thing, type_)
+        asked = _converted(w, thing, type_)
     last = w.current
     w.jump(after)
     w.begin(after)
     return w.op(f"phi {type_.ir} [ {read}, %{known} ], [ {asked}, %{last} ]")
 
 
-def _asked(w: _Lines, thing: str, type_: Scalar) -> str:
+def _converted(w: _Lines, thing: str, type_: Scalar) -> str:
     if type_.is_float:
         wide = w.op(f"call double @PyFloat_AsDouble(ptr {thing})")
         suspect = w.op(f"fcmp oeq double {wide}, -1.0")

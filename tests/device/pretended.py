@@ -111,7 +111,7 @@ class Pretended:
         own = larger.ctypes.data
         ctypes.memmove(own, environment, size)
         done = threading.Event()
-        watch = threading.Thread(target=_hand_on, args=(environment + layout.STOP, own + layout.STOP, done))
+        watch = threading.Thread(target=_forward_stop, args=(environment + layout.STOP, own + layout.STOP, done))
         watch.start()
         collects = gc.isenabled()
         gc.disable()  # what goes meanwhile would wait for the end of this
@@ -145,7 +145,7 @@ class Pretended:
 _device_module = launch.device_module
 
 
-def _hand_on(source: int, target: int, done: threading.Event) -> None:
+def _forward_stop(source: int, target: int, done: threading.Event) -> None:
     """Copies a number, which the host may set, until a launch is done."""
     while not done.wait(0.01):
         ctypes.memmove(target, source, 8)

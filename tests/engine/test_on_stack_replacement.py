@@ -69,7 +69,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[osr.Loop]:
     """The loops that leave the interpreter, where all are hot after three looks at the clock."""
     monkeypatch.setattr(osr.Loop, "threshold", lambda loop, spent: 5.0)
     monkeypatch.setattr(osr, "_TRIP_LIMIT", 5.0)
-    monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
+    monkeypatch.setattr(interpreter, "TRIPS_PER_POLL", 1)
     Clock(monkeypatch)
     return taken(monkeypatch)
 
@@ -120,7 +120,7 @@ def test_short_loops_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_loops_without_a_native_form_are_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(osr.Loop, "threshold", lambda loop, spent: 0.0)
-    monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
+    monkeypatch.setattr(interpreter, "TRIPS_PER_POLL", 1)
     tried: list[Any] = []
 
     def refuse(told: Any, graph: Any) -> None:
@@ -180,7 +180,7 @@ def test_no_first_call_waits_for_the_compiler_to_take_a_kernel_from_the_disk() -
 
 def test_a_loop_is_interpreted_while_llvm_works_and_native_in_later_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(osr.Loop, "threshold", lambda loop, spent: 0.0)
-    monkeypatch.setattr(interpreter, "TRIPS_PER_QUESTION", 1)
+    monkeypatch.setattr(interpreter, "TRIPS_PER_POLL", 1)
     began, ended = threading.Event(), threading.Event()
     machine_code = target.machine_code
 

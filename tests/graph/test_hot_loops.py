@@ -190,7 +190,7 @@ def test_the_accelerator_hears_of_each_loop_and_is_asked():
     tier_up = TierUp()
     interpret(graph, [np.int32(40)], tier_up)
     assert tier_up.depth == 0 and len(tier_up.heard) > 41
-    assert tier_up.asked >= 40 * 20 // interpreter.TRIPS_PER_QUESTION
+    assert tier_up.asked >= 40 * 20 // interpreter.TRIPS_PER_POLL
 
     tier_up = TierUp()
     graph = graph_of(divides, ag.constant(0))

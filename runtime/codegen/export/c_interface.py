@@ -151,7 +151,7 @@ out:
             head, values = values[: 1 + self._source.details], values[1 + self._source.details :]
             arrays = [parts[0] for item, parts in values if isinstance(item, Array)]
             self._failures([parts[0] for _, parts in head], head[0][0], arrays)
-        self._give(values)
+        self._store_results(values)
         f.line("ret i32 0")
         self._out_of_memory()
         free = ""
@@ -160,7 +160,7 @@ out:
             free = "\n".join([*lines, "  ret void", "}"])
         return "\n".join([*self._globals, f"@{self._threads} = external global i64", f.text(), free])
 
-    def _wanted(self) -> Iterator[tuple[int, Result]]:
+    def _returned_results(self) -> Iterator[tuple[int, Result]]:
         return ((number, each) for number, each in enumerate(self._results) if each.slot.kind != "token")
 
     # --- arguments ---------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ out:
                 continue
             found.append(f"ptr %x{number}" if each.slot.kind == "array" else f"{_scalar(each.slot).memory} %x{number}")
             found += [f"i64 %x{number}.{axis}" for axis in each.open_axes]
-        for number, result in self._wanted():
+        for number, result in self._returned_results():
             if not result.is_given:
                 continue
             found.append(f"ptr %r{number}")
@@ -186,20 +186,20 @@ out:
         with f.if_then(f.binary("icmp ne", "%room", 0)):
             f.line("store i8 0, ptr %message")
         if self._has_weights:
-            self._refuse(f.op("icmp eq ptr %weights, null"), "weights is a null pointer.")
+            self._reject_if(f.op("icmp eq ptr %weights, null"), "weights is a null pointer.")
         for number, each in enumerate(self._parameters):
             if not each.is_given or each.slot.kind != "array":
                 continue
-            self._refuse(f.op(f"icmp eq ptr %x{number}, null"), f"{each.name} is a null pointer.")
+            self._reject_if(f.op(f"icmp eq ptr %x{number}, null"), f"{each.name} is a null pointer.")
             for axis in each.open_axes:
                 wrong = f.binary("icmp slt", f"%x{number}.{axis}", 0)
-                self._refuse(wrong, f"{each.name}_dim{axis} is negative.")
+                self._reject_if(wrong, f"{each.name}_dim{axis} is negative.")
 
-    def _refuse(self, wrong: str, message: str) -> None:
+    def _reject_if(self, wrong: str, message: str) -> None:
         f, base = self._f, self._f.name()[1:]
         f.line(f"br i1 {wrong}, label %{base}.bad, label %{base}.good")
         f.begin(f"{base}.bad")
-        self._say(message, [])
+        self._write_message(message, [])
         f.line(f"ret i32 {errors.INVALID_ARGUMENT}")
         f.begin(f"{base}.good")
 
@@ -292,13 +292,13 @@ out:
         for number, site in enumerate(self._source.errors, 1):
             f.begin(f"site{number}")
             code, message = describe(site)
-            self._say(message, [(detail, site, index) for index, detail in enumerate(details)])
+            self._write_message(message, [(detail, site, index) for index, detail in enumerate(details)])
             for owner in arrays:
                 f.line(f"call void @drop(ptr {owner})")
             f.line(f"ret i32 {code}")
         f.begin("fine")
 
-    def _say(self, message: str, details: Sequence[tuple[str, ErrorSite, int]]) -> None:
+    def _write_message(self, message: str, details: Sequence[tuple[str, ErrorSite, int]]) -> None:
         """Writes a message. Its details stand between marks."""
         f, values = self._f, []
         pieces = message.split(_MARK)
@@ -324,14 +324,14 @@ out:
 
     # --- results -----------------------------------------------------------------------------------------------------
 
-    def _give(self, values: Sequence[tuple[Any, list[str]]]) -> None:
+    def _store_results(self, values: Sequence[tuple[Any, list[str]]]) -> None:
         """Stores the results where the caller wants them, and the new values of weights; no array, and no weight, if
         there is no memory for one of them."""
         f = self._f
         returned = iter(values)
         arrays: list[tuple[int, str, list[str]]] = []
         numbers: list[tuple[int, Scalar, str]] = []  # the new values of weights
-        for number, result in self._wanted():
+        for number, result in self._returned_results():
             index = self._source.passed.get(number)
             if result.slot.kind == "array":
                 if index is None:
@@ -368,7 +368,7 @@ out:
             with f.if_then(f.op(f"icmp ne ptr %r{number}, null")):
                 self._store(type_, value, f"%r{number}")
         if arrays:
-            self._hand_out(arrays)
+            self._transfer_arrays(arrays)
         # Last: until here the old values may have been read.
         for place, type_, value in numbers:
             self._store(type_, value, self._weight(place))
@@ -380,7 +380,7 @@ out:
         else:
             f.line(f"store {type_.ir} {value}, ptr {place}")
 
-    def _hand_out(self, arrays: Sequence[tuple[int, str, list[str]]]) -> None:
+    def _transfer_arrays(self, arrays: Sequence[tuple[int, str, list[str]]]) -> None:
         """Hands arrays to the caller, and copies the new values of weights to their places."""
         f = self._f
         lacking = "false"
@@ -417,7 +417,7 @@ out:
 
     def _out_of_memory(self) -> None:
         self._f.begin("memory")
-        self._say(OUT_OF_MEMORY, [])
+        self._write_message(OUT_OF_MEMORY, [])
         self._f.line(f"ret i32 {errors.RESOURCE_EXHAUSTED}")
 
 

@@ -2,7 +2,7 @@
 
     ref ::= Scalar(expr)                     rank 0: an expression of exactly the value's machine type
           | Array(buffer, dims, strides)     elements in a flat buffer from `offset` on; strides None: row-major
-          | Spread(source, dims)             a row-major array, broadcast to `dims`
+          | Broadcast(source, dims)             a row-major array, broadcast to `dims`
           | Virtual(dims, element)           nothing stored: each element is an expression of its indices
           | Vector(items)                    a few scalars, in row-major order; nothing stored
           | StackRef(data, dims, tops)       names of the variables that hold a stack
@@ -86,7 +86,7 @@ class Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class Broadcast:
     source: Array
     dims: Dims
 
@@ -141,7 +141,7 @@ class _Token:
 
 TOKEN = _Token()
 
-Ref = Scalar | Array | Spread | Virtual | Vector | StackRef | _Token
+Ref = Scalar | Array | Broadcast | Virtual | Vector | StackRef | _Token
 
 
 def product(factors: Sequence[ir.Expr]) -> ir.Expr:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen.kernel.values import Array, Dims, Spread, Virtual, product
+from runtime.codegen.kernel.values import Array, Broadcast, Dims, Virtual, product
 from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.kernel_ir import ir
@@ -37,7 +37,7 @@ class Access:
 
     def __init__(self, low: KernelBuilder, ref: Any, dims: Dims) -> None:
         self.low = low
-        self.ref = ref = ref.source if isinstance(ref, Spread) else ref
+        self.ref = ref = ref.source if isinstance(ref, Broadcast) else ref
         self.lead = len(dims) - len(ref.dims)
         own: Dims = (ir.ONE,) * self.lead + tuple(ref.dims)
         # full: moves with the nest; one: broadcast; step: decided at run time

@@ -31,7 +31,7 @@ from itertools import pairwise
 from typing import Any
 
 from runtime.codegen import cost_model
-from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.kernel.values import Array, Broadcast, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import Access, Loop, total
 from runtime.codegen.loops.builder import Bounds, KernelBuilder
 from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
@@ -69,7 +69,7 @@ def piece_of(low: KernelBuilder, value: Value) -> Any:
     if group is not None:
         return Computed(value, group, group.dims)
     ref = low.ref(value)
-    return low.array(value) if isinstance(ref, (Scalar, Spread, Vector)) else ref
+    return low.array(value) if isinstance(ref, (Scalar, Broadcast, Vector)) else ref
 
 
 def sliced(low: KernelBuilder, piece: Any, box: _Box) -> Any:
@@ -202,7 +202,7 @@ def _outside(low: KernelBuilder, group: Any) -> dict[Value, Any]:
                 ref = low.region.env[value]
                 ref = ref if isinstance(ref, Joined) else low.ref(value)
                 ref = low.array(value) if isinstance(ref, Vector) else ref
-                found[value] = ref.source if isinstance(ref, Spread) else ref
+                found[value] = ref.source if isinstance(ref, Broadcast) else ref
     return found
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
-from runtime.codegen.kernel.values import Array, Scalar, Spread, Vector, Virtual
+from runtime.codegen.kernel.values import Array, Broadcast, Scalar, Vector, Virtual
 from runtime.codegen.loops.access import total
 from runtime.codegen.loops.buffer_reuse import Updates
 from runtime.codegen.loops.builder import KernelBuilder
@@ -46,14 +46,14 @@ def _count(value: Value) -> int | None:
     return element_count(value.type.shape) if isinstance(value.type, TensorType) else None
 
 
-class Small:
+class Scalarization:
     """Decides what is lowered element by element in the loops of one kernel."""
 
     def __init__(self, updates: Updates) -> None:
         self._updates = updates
         self._nodes: dict[Graph, frozenset[Node]] = {}
         self._users: dict[Graph, dict[Value, list[Node]]] = {}
-        self._asked: dict[Value, bool] = {}
+        self._wants_elements: dict[Value, bool] = {}
         self._made: dict[Value, bool] = {}
         self.lowered: set[Node] = set()
 
@@ -72,13 +72,13 @@ class Small:
         value, after = body.inputs[k], body.outputs[k]
         if in_place or not is_small(value) or not is_small(after):
             return False
-        return self.asks_for(body, value) and self._makes(body, after)
+        return self.wants_elements(body, value) and self._makes(body, after)
 
-    def asks_for(self, graph: Graph, value: Value) -> bool:
+    def wants_elements(self, graph: Graph, value: Value) -> bool:
         """Whether a node of a loop's region, or of the regions in it, works on the elements of a small value."""
-        known = self._asked.get(value)
+        known = self._wants_elements.get(value)
         if known is None:
-            known = self._asked[value] = any(
+            known = self._wants_elements[value] = any(
                 self._works_on(graph, user, value) for user in self._users_in(graph, value)
             )
         return known
@@ -88,7 +88,7 @@ class Small:
             return True
         skipped = 1 if user.op.name == "cond" else 0
         places = [p - skipped for p, v in enumerate(user.inputs) if v is value and p >= skipped]
-        return any(self.asks_for(region, region.inputs[p]) for region in user.regions for p in places)
+        return any(self.wants_elements(region, region.inputs[p]) for region in user.regions for p in places)
 
     def _users_in(self, graph: Graph, value: Value) -> list[Node]:
         if graph not in self._users:
@@ -153,8 +153,8 @@ def _cost(node: Node) -> int:
 
 
 def emit(low: KernelBuilder, node: Node) -> None:
-    """Lowers one of `Small.nodes`."""
-    low.few.lowered.add(node)
+    """Lowers one of `Scalarization.nodes`."""
+    low.scalarization.lowered.add(node)
     name, attrs = node.op.name, node.attrs
     outputs = node.outputs
     dtype = outputs[0].dtype
@@ -229,7 +229,7 @@ def items_of(low: KernelBuilder, ref: Any, shape: Sequence[int]) -> Any:
     """Like `items`, for the ref of a value of that shape."""
     if isinstance(ref, Vector):
         return _array(ref.items, shape)
-    if isinstance(ref, Spread):
+    if isinstance(ref, Broadcast):
         own = tuple(
             1 if d == ir.ONE else size for d, size in zip(ref.source.dims, shape[len(shape) - len(ref.source.dims) :])
         )

@@ -46,7 +46,7 @@ def stacks_of_one_scalar_a_trip(node: Node, op: str) -> list[int]:
     )  # fmt: skip
 
 
-def ask_before(
+def check_stacks_before(
     low: Lowering, node: Node, counter: counted_loops.Counter, pushed: Mapping[int, StackRef],
     popped: Mapping[int, StackRef],
 ) -> None:  # fmt: skip

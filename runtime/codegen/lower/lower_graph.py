@@ -148,7 +148,7 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     for function in low.functions:
         low.constants += function.low.constants
         low.reports += function.low.reports
-    unfit = _ask_for_sizes(low)
+    unfit = _guard_sizes(low)
     details = low.details
     kept = [each for item in low.kept.values() for each in (item.flag, item.result())]
     last = ir.Return((*returned, *kept))
@@ -184,7 +184,7 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
         graph.name, text, signature_of(inputs, constants), inputs, outputs, constants, passed, tuple(low.errors),
         details, {variable: item.slot for variable, item in low.kept.items()},
         tuple(replace(report, loop=joined(report.loop)) for report in low.reports), _array_lines(graph),
-        frozenset(low.few.lowered), unfit=unfit,
+        frozenset(low.scalarization.lowered), unfit=unfit,
         general=None if unfit is None else functools.partial(lower, graph, False, low.for_device),
         functions=tuple(functions),
     )  # fmt: skip
@@ -215,7 +215,7 @@ def _set_at_start(low: Lowering) -> set[str]:
     return {CONSTANTS, *low.empty_buffers.values(), *(name for item in low.kept.values() for name in item.variables)}
 
 
-def _ask_for_sizes(low: Lowering) -> int | None:
+def _guard_sizes(low: Lowering) -> int | None:
     """Adds the check that the arguments' sizes are as assumed. Returns its status, or None if nothing was assumed."""
     guards = low.extents.guards
     if not guards:

@@ -19,7 +19,7 @@ from runtime.codegen.kernel.names import Names, rule_expression, template_of, us
 from runtime.codegen.kernel.region import Region
 from runtime.codegen.kernel.reports import NestReport
 from runtime.codegen.kernel.source import ErrorSite, Kept, NotNative
-from runtime.codegen.kernel.values import Array, Buffer, Dims, Ref, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.kernel.values import Array, Broadcast, Buffer, Dims, Ref, Scalar, Vector, Virtual, product
 from runtime.codegen.loops import scalarize
 from runtime.codegen.loops.buffer_reuse import Updates
 from runtime.codegen.loops.builder import Bounds
@@ -75,7 +75,7 @@ class Lowering(Sizes):
         self.broadcasts: list[dict[tuple[Atom, Atom], Atom]] = [{}]  # per open block: (a, b) -> their broadcast
         self.updates = Updates()
         self.varying = VaryingCarries()  # of loops; lowering adds those that it finds
-        self.few = scalarize.Small(self.updates)
+        self.scalarization = scalarize.Scalarization(self.updates)
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
         self.index_names: list[ir.Var] = []  # loop variables by depth
@@ -181,11 +181,11 @@ class Lowering(Sizes):
 
     def define(self, value: Value, ref: Any) -> None:
         """Binds a value. Static dimensions of its type replace computed ones."""
-        if isinstance(ref, (Array, Spread, Virtual, Vector)) and isinstance(value.type, TensorType):
+        if isinstance(ref, (Array, Broadcast, Virtual, Vector)) and isinstance(value.type, TensorType):
             ref = self.with_dims(ref, self.type_dims(value.type, ref.dims))
         if isinstance(ref, Array):
             ref.buffer.values.append(value)
-        elif isinstance(ref, Spread):
+        elif isinstance(ref, Broadcast):
             ref.source.buffer.values.append(value)
         self.region.env[value] = ref
 
@@ -347,7 +347,7 @@ class Lowering(Sizes):
         """Lowers a region's nodes here. Returns the refs of its outputs; groups that compute them are lowered."""
         outer = self.region
         in_loop = in_loop or outer.in_loop
-        self.region = Region(graph, in_loop, self.few.nodes(graph) if in_loop else frozenset())
+        self.region = Region(graph, in_loop, self.scalarization.nodes(graph) if in_loop else frozenset())
         fusion, self.fusion = self.fusion, Fusion(self)
         try:
             for value, ref in zip(graph.inputs, inputs):

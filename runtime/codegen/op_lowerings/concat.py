@@ -8,7 +8,7 @@ from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
-from runtime.codegen.kernel.values import Array, Dims, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.kernel.values import Array, Broadcast, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import total as total_of
 from runtime.codegen.loops.concat_views import Joined, part, piece_of
 from runtime.codegen.lower.state import Lowering, emitter
@@ -25,7 +25,7 @@ def _need_equal(low: Lowering, node: Node, got: Atom, wanted: Atom) -> None:
         low.fail_when(got.compare("!=", wanted), "InvalidArgumentError", message, node, (got, wanted), node.op.label)
 
 
-def _few_items(refs: Sequence[Any]) -> tuple[ir.Expr, ...] | None:
+def _small_items(refs: Sequence[Any]) -> tuple[ir.Expr, ...] | None:
     """The elements of vectors one after another, if nothing has to be stored for them."""
     if not all(isinstance(ref, Vector) for ref in refs):
         return None
@@ -76,7 +76,7 @@ def _concat(low: Lowering, node: Node) -> None:
         for position, (got, wanted) in enumerate(zip(ref.dims, dims)):
             if position != axis:
                 _need_equal(low, node, got, wanted)
-    items = _few_items(refs) if axis == 0 else None
+    items = _small_items(refs) if axis == 0 else None
     if items is not None:
         rows = sum(v.shape[0] for v in node.inputs)
         low.define(node.outputs[0], Vector(refs[0].dtype, items, (low.static_dim(rows), *dims[1:])))
@@ -105,7 +105,7 @@ def _stack(low: Lowering, node: Node) -> None:
     for ref in refs[1:]:
         for got, wanted in zip(ref.dims, refs[0].dims):
             _need_equal(low, node, got, wanted)
-    together = _few_items(refs) if axis == 0 else None
+    together = _small_items(refs) if axis == 0 else None
     if together is not None:
         low.define(output, Vector(output.dtype, together, (count, *refs[0].dims)))
         return
@@ -181,7 +181,7 @@ def _tile(low: Lowering, node: Node) -> None:
     wide = tuple(atom for pair in zip(factors, old) for atom in pair)
     narrow = tuple(atom for d in old for atom in (ir.ONE, d))
     buffer = low.new_buffer(product(dims), output.dtype, output.name)
-    low.copy_into(Array(buffer, wide), Spread(replace(low.array(source), dims=narrow), wide))
+    low.copy_into(Array(buffer, wide), Broadcast(replace(low.array(source), dims=narrow), wide))
     low.define(output, Array(buffer, dims))
 
 

@@ -25,7 +25,7 @@ from runtime.codegen.kernel.scalars import variable_of
 from runtime.codegen.kernel.values import NO_VARIABLE, TOKEN, Array, Buffer, Dims, Scalar, StackRef, Vector, Virtual
 from runtime.codegen.loops.scalarize import is_small, items, items_of, vector
 from runtime.codegen.lower.counted_loops import Counter, counter_of
-from runtime.codegen.lower.loop_stacks import ask_before, stacks_of_one_scalar_a_trip
+from runtime.codegen.lower.loop_stacks import check_stacks_before, stacks_of_one_scalar_a_trip
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step
 from runtime.codegen.symbolic.ranges import Atom, known_of_either
@@ -88,7 +88,7 @@ def _is_wanted_small(low: Lowering, node: Node, k: int, value: Value) -> bool:
     made = [region.outputs[k].node for region in node.regions]
     if not is_small(value) or any(each is not None and each.op.is_update for each in made):
         return False
-    return value in low.region.outputs or low.few.asks_for(low.region.graph, value)
+    return value in low.region.outputs or low.scalarization.wants_elements(low.region.graph, value)
 
 
 def _branch_result(low: Lowering, ref: Any, value: Value, small: bool) -> Any:
@@ -246,7 +246,7 @@ def _while(low: Lowering, node: Node) -> None:
     count = node.attrs["carries"]
     wanted = low.updates.carries(node)
     captures = [_capture(low, node, k) for k in range(count, len(node.inputs))]
-    small = {k for k in range(count) if low.few.keeps(node, k, k in wanted)}
+    small = {k for k in range(count) if low.scalarization.keeps(node, k, k in wanted)}
     pushes = any(isinstance(v.type, StackType) for v in node.outputs) and _pushes(node)
     starts: list[Any] = [
         vector(low, inside, items(low, value, inside.shape)) if k in small else _start(low, value, k in wanted, pushes)
@@ -278,7 +278,7 @@ def _while(low: Lowering, node: Node) -> None:
         entered_stacks = [
             {k: _carry(node, k, variables[k], (), starts[k], False) for k in ks} for ks in (filled, emptied)
         ]
-        ask_before(low, node, counter, *entered_stacks)
+        check_stacks_before(low, node, counter, *entered_stacks)
     varying = low.varying.of(node)
     while True:
         saved = low.snapshot()
@@ -331,7 +331,7 @@ def _while(low: Lowering, node: Node) -> None:
 def _capture(low: Lowering, node: Node, k: int) -> Any:
     """What the loop sees of a value from outside; a small one whose elements the body asks for is read before it."""
     value = node.inputs[k]
-    if is_small(value) and low.few.asks_for(node.regions[1], node.regions[1].inputs[k]):
+    if is_small(value) and low.scalarization.wants_elements(node.regions[1], node.regions[1].inputs[k]):
         return vector(low, value, items(low, value))
     return _held(low, value)
 

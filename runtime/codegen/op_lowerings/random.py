@@ -172,8 +172,8 @@ def _later(words: Words, first: int) -> Words:
     return lambda index: words(first + index)
 
 
-def _is_few(low: Lowering, dims: Dims) -> int | None:
-    """How many numbers, where they are few: each is then a variable."""
+def _scalarized_count(low: Lowering, dims: Dims) -> int | None:
+    """How many numbers there are, if they are few enough to be variables."""
     sizes = [low.static_size(dim) for dim in dims]
     if None in sizes:
         return None
@@ -204,10 +204,10 @@ def _define(
     if not dims:
         low.define(output, Scalar(low.assign(number(_word_of(low, state)), output.name), output.dtype))
         return
-    each, few = _word_count(output.dtype), _is_few(low, dims)
-    if few is not None:
+    each, scalar_count = _word_count(output.dtype), _scalarized_count(low, dims)
+    if scalar_count is not None:
         word = _word_of(low, state)  # one for all numbers: two of one pair ask for it once
-        items = tuple(low.assign(number(_later(word, i * each)), output.name) for i in range(few))
+        items = tuple(low.assign(number(_later(word, i * each)), output.name) for i in range(scalar_count))
         low.define(output, Vector(output.dtype, items, dims))
         return
     count = low.atom(product(dims))
@@ -245,10 +245,10 @@ def _normal(low: Lowering, node: Node) -> None:
         first, _ = _pair(low, dtype, _word_of(low, state), True)
         low.define(output, Scalar(low.assign(first, output.name), dtype))
         return
-    few, each = _is_few(low, dims), 2 * _word_count(dtype)
-    if few is not None:
-        pairs = [_pair(low, dtype, _word_of(low, state, i * each), True) for i in range((few + 1) // 2)]
-        items = [low.assign(each, output.name) for pair in pairs for each in pair][:few]
+    scalar_count, each = _scalarized_count(low, dims), 2 * _word_count(dtype)
+    if scalar_count is not None:
+        pairs = [_pair(low, dtype, _word_of(low, state, i * each), True) for i in range((scalar_count + 1) // 2)]
+        items = [low.assign(each, output.name) for pair in pairs for each in pair][:scalar_count]
         low.define(output, Vector(dtype, tuple(items), dims))
         return
     count = low.atom(product(dims))

@@ -111,7 +111,7 @@ def _running(low: Lowering, node: Node) -> None:
     low.define(output, Array(out, array.dims))
 
 
-def _is_few(low: Lowering, node: Node) -> bool:
+def _is_small(low: Lowering, node: Node) -> bool:
     """Whether the operand is so small that it is looked at together with what else is computed of it.
 
     Not where its rows are long: they are compared in blocks, which is faster.
@@ -132,7 +132,7 @@ def _join(low: Lowering, node: Node) -> None:
 
 @emitter("argmax", "argmin")
 def _extreme(low: Lowering, node: Node) -> None:
-    if _is_few(low, node):
+    if _is_small(low, node):
         _join(low, node)
         return
     array = low.array(node.inputs[0])

@@ -16,7 +16,7 @@ import numpy as np
 from runtime import dtypes
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.source import constant_variable
-from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Spread, Vector, Virtual, product
+from runtime.codegen.kernel.values import Array, Broadcast, Buffer, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import total
 from runtime.codegen.loops.loop_nest import broadcast_dims
 from runtime.codegen.lower.state import Lowering, emitter
@@ -224,7 +224,7 @@ def _expand_dims(low: Lowering, node: Node) -> None:
     if isinstance(ref, Scalar):
         number = low.scalar_name(node.inputs[0])
         ref = Virtual(ref.dtype, (), lambda indices: number, uniform=True)
-    elif isinstance(ref, Spread):
+    elif isinstance(ref, Broadcast):
         ref = low.array(node.inputs[0])
     dims = list(ref.dims)
     strides = list(ref.strides) if isinstance(ref, Array) and ref.strides is not None else None
@@ -253,7 +253,7 @@ def _squeeze(low: Lowering, node: Node) -> None:
     if not axes:
         low.define(node.outputs[0], ref)
         return
-    if isinstance(ref, (Vector, Spread)):
+    if isinstance(ref, (Vector, Broadcast)):
         ref = low.array(node.inputs[0])
     for axis in axes:
         atom = ref.dims[axis]
@@ -379,15 +379,15 @@ def _shifted(op: str, bits: ir.Expr, by: int) -> ir.Expr:
 
 @emitter("broadcast_to")
 def _broadcast_to(low: Lowering, node: Node) -> None:
-    spread(low, node, filled(low, node, node.attrs["shape"], node.inputs[1:]))
+    broadcast(low, node, filled(low, node, node.attrs["shape"], node.inputs[1:]))
 
 
 @emitter("broadcast_like")
 def _broadcast_like(low: Lowering, node: Node) -> None:
-    spread(low, node, low.dims(node.inputs[1]))
+    broadcast(low, node, low.dims(node.inputs[1]))
 
 
-def spread(low: Lowering, node: Node, dims: Dims) -> None:
+def broadcast(low: Lowering, node: Node, dims: Dims) -> None:
     """Binds a node's output to its first operand, broadcast to `dims`."""
     source = node.inputs[0]
     own = low.dims(source)
@@ -407,12 +407,12 @@ def spread(low: Lowering, node: Node, dims: Dims) -> None:
         low.define(node.outputs[0], Virtual(ref.dtype, dims, lambda indices: number, uniform=True))
     elif isinstance(ref, Virtual) and ref.uniform:
         low.define(node.outputs[0], Virtual(ref.dtype, dims, ref.element, uniform=True))
-    elif isinstance(ref, Spread):
-        low.define(node.outputs[0], Spread(ref.source, dims))
+    elif isinstance(ref, Broadcast):
+        low.define(node.outputs[0], Broadcast(ref.source, dims))
     elif isinstance(ref, Array) and ref.strides is None:
-        low.define(node.outputs[0], Spread(ref, dims))
+        low.define(node.outputs[0], Broadcast(ref, dims))
     else:
-        low.define(node.outputs[0], Spread(low.array(source), dims))
+        low.define(node.outputs[0], Broadcast(low.array(source), dims))
 
 
 @emitter("zeros_like", "ones_like")

@@ -92,8 +92,8 @@ class _Coalescing:
         places, others = self.mentions[name], self.mentions[original]
         if places[0] < start or places[-1] > stop or others[bisect_right(others, start)] < stop:
             return False
-        ways_out = range(bisect_right(self.leaving, start), bisect_left(self.leaving, stop))
-        return all(self.left[each] >= start for each in ways_out)
+        exits = range(bisect_right(self.leaving, start), bisect_left(self.leaving, stop))
+        return all(self.left[each] >= start for each in exits)
 
     def renamed(self, variable: ir.Var) -> ir.Var | None:
         name = self.name_of(variable.name)

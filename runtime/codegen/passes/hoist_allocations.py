@@ -76,10 +76,10 @@ def _hoisted(kernel: Kernel, loop: ir.While) -> ir.Block:
             continue
         chain: list[str] = []
         if aliases:
-            chain = _handed_on(name, aliases, owned, body)
+            chain = _alias_chain(name, aliases, owned, body)
             if not chain:
                 continue
-            _take_turns(body, [replace(item, name=each).variable for each in (*chain[::-1], name)])
+            _rotate_memory(body, [replace(item, name=each).variable for each in (*chain[::-1], name)])
         block.remove(item)
         moved.append(item)
         moved += [
@@ -126,7 +126,7 @@ def _is_pure(item: ir.Expr) -> bool:
     return isinstance(item, _PURE)
 
 
-def _take_turns(body: _Body, turn: list[ir.Var]) -> None:
+def _rotate_memory(body: _Body, turn: list[ir.Var]) -> None:
     """Has several buffers exchange their memory at the end of a trip, in the place of the assignments that hand it on.
 
     turn: the carried variable that gives its memory first; the new buffer stands last.
@@ -141,7 +141,7 @@ def _take_turns(body: _Body, turn: list[ir.Var]) -> None:
     block[position] = ir.Assign(tuple(each.name for each in turn), ir.Tuple((*turn[1:], turn[0])))
 
 
-def _handed_on(name: str, aliases: list[ir.Statement], owned: dict[str, bool], body: _Body) -> list[str]:
+def _alias_chain(name: str, aliases: list[ir.Statement], owned: dict[str, bool], body: _Body) -> list[str]:
     """The carried variable that the buffer `name` becomes, the one that takes over that one's memory, and so on: the
     memory of the last is free when the trip is over. Empty where something else keeps any of it."""
     chain: list[str] = []
@@ -176,7 +176,7 @@ def _is_transient(name: str, item: ir.Statement) -> bool:
     """Whether the statement, without its blocks, only reads or writes elements of the buffer `name`."""
     if name in ir.targets(item):
         return False
-    return all(_keeps_no(name, each) for each in _outside_of_store(item))
+    return all(_only_reads_elements(name, each) for each in _outside_of_store(item))
 
 
 def _outside_of_store(item: ir.Statement) -> list[ir.Expr]:
@@ -184,13 +184,13 @@ def _outside_of_store(item: ir.Statement) -> list[ir.Expr]:
     return [item.index, item.value] if isinstance(item, ir.Store) else list(ir.operands(item))
 
 
-def _keeps_no(name: str, item: ir.Expr) -> bool:
+def _only_reads_elements(name: str, item: ir.Expr) -> bool:
     """Whether an expression mentions a buffer only to read its elements."""
     if isinstance(item, ir.Var):
         return item.name != name
     if isinstance(item, ir.Load):
-        return _keeps_no(name, item.index)
+        return _only_reads_elements(name, item.index)
     if isinstance(item, ir.Call) and item.function in _TRANSIENT:
         inner = [each for arg in item.arguments for each in (arg.items if isinstance(arg, ir.Tuple) else (arg,))]
-        return all(isinstance(each, ir.Var) or _keeps_no(name, each) for each in inner)
-    return all(_keeps_no(name, each) for each in ir.operands(item))
+        return all(isinstance(each, ir.Var) or _only_reads_elements(name, each) for each in inner)
+    return all(_only_reads_elements(name, each) for each in ir.operands(item))

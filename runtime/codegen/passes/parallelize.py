@@ -36,7 +36,7 @@ from runtime.types import TensorType
 
 _chosen = 0
 _cores = 1
-_asked = float("-inf")
+_cores_checked_at = float("-inf")
 
 
 class ThreadCount:
@@ -63,11 +63,11 @@ def set_thread_count(count: int) -> None:
 
 def cores() -> int:
     """The cores that this process may use, asked for once a second: that takes longer than a small kernel."""
-    global _cores, _asked
+    global _cores, _cores_checked_at
     now = time.monotonic()
-    if now >= _asked + 1.0:
+    if now >= _cores_checked_at + 1.0:
         _cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        _asked = now
+        _cores_checked_at = now
     return _cores
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen.kernel.names import Names
-from runtime.codegen.kernel.values import Array, Dims, Spread, Vector, Virtual, product
+from runtime.codegen.kernel.values import Array, Broadcast, Dims, Vector, Virtual, product
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Known, form_of, known_of, limits
 from runtime.codegen.symbolic.shape_env import Extents
@@ -43,8 +43,8 @@ class Sizes:
             return ref
         if isinstance(ref, Array):
             return Array(ref.buffer, dims, ref.strides, ref.offset, ref.whole)
-        if isinstance(ref, Spread):
-            return Spread(ref.source, dims)
+        if isinstance(ref, Broadcast):
+            return Broadcast(ref.source, dims)
         if isinstance(ref, Virtual):
             return Virtual(ref.dtype, dims, ref.element, ref.uniform)
         return Vector(ref.dtype, ref.items, dims)

@@ -182,17 +182,17 @@ class Extents:
             if size.degree > 1 and sum(abs(factor) for names, factor in size.terms if names) > _FACTORS:
                 return False
             for each in sorted(size.variables) if size.degree > 1 else []:
-                self._ask(Polynomial.of(2**29) - Polynomial.of(each))
-            self._ask(size)
+                self._require(Polynomial.of(2**29) - Polynomial.of(each))
+            self._require(size)
             return True
         # One dimension is at least another one: they are mostly the same.
         factors = sorted(factor for names, factor in size.terms if names)
         if size.degree == 1 and factors == [-1, 1] and size.constant >= -_USUAL:
-            self._ask(size)
+            self._require(size)
             return True
         return False
 
-    def _ask(self, size: Polynomial) -> None:
+    def _require(self, size: Polynomial) -> None:
         if not self._is_shown(size):
             self.conditions.append(size)
 

@@ -78,9 +78,9 @@ class Lanes:
             for inner in item.body
         }
         steps = "<" + ", ".join(f"i64 {lane}" for lane in range(width)) + ">"
-        line, counts = INT64.times(width), arithmetic.spread(w, Value(INT64, active), width)
+        line, counts = INT64.times(width), arithmetic.splat(w, Value(INT64, active), width)
         self.mask = Value(BOOL.times(width), w.op(f"icmp ult {line.ir} {steps}, {counts.text}"))
-        base = arithmetic.spread(w, first, width)
+        base = arithmetic.splat(w, first, width)
         self._index = Value(line, w.op(f"add {line.ir} {base.text}, {steps}"), first.text)
         self._places: dict[str, str] = {}
         for name in sorted(plan.varying - {plan.index}):
@@ -104,7 +104,7 @@ class Lanes:
     def store(self, name: str, found: Value) -> None:
         """Writes the lanes that run."""
         w = self.w
-        found = arithmetic.spread(w, found, self.width)
+        found = arithmetic.splat(w, found, self.width)
         # Where nothing else sees the variable, it matters only by which conditions its statements divide the lanes.
         conditions = []
         for body, condition_ in reversed(self.inside):
@@ -115,7 +115,7 @@ class Lanes:
             conditions = [self.mask] if self.inside else []
         if conditions:
             among = conditions[0] if len(conditions) == 1 else self.mask
-            found = arithmetic.chosen(w, among, found, self.load(name))
+            found = arithmetic.select(w, among, found, self.load(name))
         w.line(f"store {found.type.ir} {found.text}, ptr {self._places[name]}")
 
     def elements(self, item: ir.Load) -> Value:
@@ -169,7 +169,7 @@ class Lanes:
 
     def among(self, mask: Value, condition: Value) -> Value:
         """The lanes of a mask where a condition holds. The condition may be anything in the others."""
-        return arithmetic.chosen(self.w, mask, condition, literal(False, mask.type))
+        return arithmetic.select(self.w, mask, condition, literal(False, mask.type))
 
     def under(self, mask: Value, item: ir.Expr, kind: Scalar, other: Value) -> Value:
         """An expression in the lanes of a mask, `other` in the rest; not computed where there are none."""
@@ -182,7 +182,7 @@ class Lanes:
         before, self.mask = self.mask, mask
         found = arithmetic.cast(w, value(w, item), kind)
         self.mask = before
-        found = arithmetic.chosen(w, mask, found, other)
+        found = arithmetic.select(w, mask, found, other)
         w.line(f"store {found.type.ir} {found.text}, ptr {place}")
         w.block(after)
         return Value(other.type, w.op(f"load {other.type.ir}, ptr {place}"))
@@ -190,12 +190,12 @@ class Lanes:
     def logic(self, item: ir.Logic) -> Value:
         """`and`, `or`: an operand is computed in the lanes whose answer it decides."""
         w, is_and = self.w, item.op == "and"
-        result = arithmetic.spread(w, arithmetic.truth(w, value(w, item.operands[0])), self.width)
+        result = arithmetic.splat(w, arithmetic.truth(w, value(w, item.operands[0])), self.width)
         for operand in item.operands[1:]:
             if is_cheap(operand):
                 other = arithmetic.truth(w, value(w, operand))
                 sides = (other, literal(False, BOOL)) if is_and else (literal(True, BOOL), other)
-                result = arithmetic.chosen(w, result, *sides)
+                result = arithmetic.select(w, result, *sides)
                 continue
             undecided = result if is_and else arithmetic.negation(w, result)
             result = self.under(self.among(self.mask, undecided), operand, BOOL, result)
@@ -204,9 +204,9 @@ class Lanes:
     def select(self, item: ir.Select) -> Value:
         w = self.w
         kind = w.types.scalar(item)
-        test = arithmetic.spread(w, arithmetic.truth(w, value(w, item.test)), self.width)
+        test = arithmetic.splat(w, arithmetic.truth(w, value(w, item.test)), self.width)
         if is_cheap(item.yes) and is_cheap(item.no):
-            return arithmetic.chosen(w, test, value(w, item.yes, kind), value(w, item.no, kind))
+            return arithmetic.select(w, test, value(w, item.yes, kind), value(w, item.no, kind))
         yes = self.among(self.mask, test)
         no = self.among(self.mask, arithmetic.negation(w, test))
         found = self.under(no, item.no, kind, literal(0, kind.times(self.width)))

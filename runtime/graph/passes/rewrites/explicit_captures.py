@@ -16,7 +16,7 @@ def pass_captures(node: Node) -> None:
     """Makes the captures of a `letrec` node arguments of all calls, in place."""
     names, count = frozenset(node.attrs["functions"]), node.attrs["captures"]
     for region in node.regions:
-        _hand_on(region, names, region.inputs[len(region.inputs) - count :])
+        _thread_captures(region, names, region.inputs[len(region.inputs) - count :])
     node.attrs = {**node.attrs, "captures": 0}
 
 
@@ -31,7 +31,7 @@ def with_captures_passed(graph: Graph) -> Graph:
     return graph
 
 
-def _hand_on(graph: Graph, names: frozenset[str], captures: list[Value]) -> None:
+def _thread_captures(graph: Graph, names: frozenset[str], captures: list[Value]) -> None:
     """Hands captures to the calls in a graph, through the regions that they stand in."""
     for node in graph.nodes:
         if _calls(node, names):
@@ -40,7 +40,7 @@ def _hand_on(graph: Graph, names: frozenset[str], captures: list[Value]) -> None
             node.inputs += captures
             for region in node.regions:
                 own = [region.add_input_like(v) for v in captures]
-                _hand_on(region, names, own)
+                _thread_captures(region, names, own)
             if node.op.name == "letrec":
                 node.attrs = {**node.attrs, "captures": node.attrs["captures"] + len(captures)}
     graph.program = None
