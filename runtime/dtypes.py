@@ -28,13 +28,14 @@ class DType:
     # `kind` is NumPy's letter: b bool, i int, u unsigned int, f float, c complex, O string. (NumPy's own kind of
     # bfloat16 and the like is "V", as for every type that another package adds.)
     # `label` is the name that TensorFlow's op errors use: "float" for float32, "double", "half".
-    # `is_narrow`: whether it is one of bfloat16 and the like, in which nothing is computed: operations use float32.
+    # `is_narrow`: whether it is float16, bfloat16 or the like, in which nothing is computed: operations use float32 and
+    # round their results.
     __slots__ = ("name", "kind", "label", "is_narrow", "_np", "__weakref__")
 
     def __init__(self, name: str, numpy_type: Any) -> None:
         self.name = name
         self._np = np.dtype(numpy_type)
-        self.is_narrow = name in _OTHER_FLOATS
+        self.is_narrow = name in ("float16", *_OTHER_FLOATS)
         self.kind = "f" if self.is_narrow else self._np.kind
         self.label = _LABELS.get(name, name)
 
@@ -95,7 +96,7 @@ class DType:
         if self.is_integer:
             return np.iinfo(self._np)
         if self.is_floating:
-            return ml_dtypes.finfo(self._np) if self.is_narrow else np.finfo(self._np)
+            return finfo(self)
         raise TypeError(f"Cannot find minimum or maximum value of {self!r}.")
 
     @property
@@ -169,6 +170,8 @@ ALL: tuple[DType, ...] = (
 
 # Dtypes to keep numbers in, which have few operations besides `cast`.
 STORED = (float8_e4m3fn, float8_e5m2)
+# NumPy's types of the narrow ones.
+NARROW = frozenset(dtype.np for dtype in (*ALL, *STORED) if dtype.is_narrow)
 # TensorFlow's numbers of the dtypes, which stand for them.
 _BY_NUMBER = {
     1: float32, 2: float64, 3: int32, 4: uint8, 5: int16, 6: int8, 7: string, 8: complex64, 9: int64, 10: bool_,
@@ -220,4 +223,4 @@ def as_dtype(type_value: Any) -> DType:
 def finfo(dtype: DTypeLike) -> Any:
     """The machine limits of a floating or complex dtype, as `numpy.finfo`."""
     kind = as_dtype(dtype)
-    return ml_dtypes.finfo(kind.np) if kind.is_narrow else np.finfo(kind.np)
+    return ml_dtypes.finfo(kind.np) if kind.name in _OTHER_FLOATS else np.finfo(kind.np)

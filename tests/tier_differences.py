@@ -54,13 +54,13 @@ def operands(dtype: DType, count: int, scalar: bool, seed: int) -> list[np.ndarr
     """Normal numbers of several sizes, the same for all rows."""
     random = np.random.default_rng(seed)
     scale = (1.0, 10.0, 0.1, 0.5)[seed % 4]
-    arrays = [np.asarray(random.normal(size=() if scalar else SIZE) * scale, dtype.np) for _ in range(count)]
+    arrays = [np.asarray(random.normal(size=() if scalar else SIZE) * scale).astype(dtype.np) for _ in range(count)]
     return [np.minimum(np.abs(a), dtype.np.type(0.99)) for a in arrays] if seed % 4 == 3 else arrays
 
 
 def units(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """How many numbers of the format lie between two."""
-    whole = np.int32 if a.dtype.itemsize == 4 else np.int64
+    whole = {2: np.int16, 4: np.int32, 8: np.int64}[a.dtype.itemsize]
     low = np.iinfo(whole).min
 
     def place(x: np.ndarray) -> np.ndarray:
@@ -85,7 +85,7 @@ def pointwise_differences(dtype: DType, scalar: bool, chosen: Sequence[OpDef], r
         arguments = [ag.constant(a) for a in operands(dtype, max(counts), scalar, seed)]
         for index, (want, got) in enumerate(zip(interpreted(*arguments), compiled(*arguments))):
             a, b = np.atleast_1d(want.numpy()), np.atleast_1d(got.numpy())
-            apart = units(a, b) if a.dtype.kind == "f" else (a != b).astype(float)
+            apart = units(a, b) if want.dtype.is_floating else (a != b).astype(float)
             most[index] = max(most[index], float(apart.max()))
             differing[index] += int((apart > 0).sum())
     total = rounds * (1 if scalar else SIZE)
@@ -112,13 +112,14 @@ STRUCTURED: dict[str, Callable[[Any], Any]] = {
 def structured_difference(name: str, dtype: DType, rows: int, columns: int) -> Difference:
     """Of the largest result, in units of the dtype's precision."""
     x = ag.constant(np.random.default_rng(5).normal(size=(rows, columns)).astype(dtype.np))
-    want, got = (ag.function(STRUCTURED[name], autograph=False, jit_compile=mode)(x).numpy() for mode in (False, True))
-    apart = np.abs(np.atleast_1d(want - got)) / np.abs(want).max() / np.finfo(dtype.np).eps
+    both = [ag.function(STRUCTURED[name], autograph=False, jit_compile=mode)(x).numpy() for mode in (False, True)]
+    want, got = (np.atleast_1d(each).astype(np.float64) for each in both)
+    apart = np.abs(want - got) / np.abs(want).max() / float(dtypes.finfo(dtype).eps)
     return Difference(name, float((apart > 0).mean()), float(apart.max()))
 
 
 def main() -> None:
-    for dtype in (dtypes.float32, dtypes.float64):
+    for dtype in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64):
         for scalar in (False, True):
             for found in pointwise_differences(dtype, scalar, rows(dtype)):
                 kind = "numbers" if scalar else "arrays"

@@ -24,7 +24,7 @@
                | Compare(op, left, right)                  < <= > >= == !=
                | Logic(op, operands)                       and, or: the later operands only where they are needed
                | Select(test, yes, no)                     yes if test else no: one of them is computed
-               | Convert(target, operand)                  np.int32(e)
+               | Convert(target, operand)                  np.int32(e); lib.bfloat16(e): the number of these bits
                | Load(array, index)                        a[i]: a flat array
                | Size(array) | Dim(array, axis)            a.size, a.shape[0]
                | Call(function, arguments)                 lib.tanh(x), math.sqrt(x), max(a, b)

@@ -216,6 +216,8 @@ def _attribute(node: ast.Attribute) -> Expr:
             return Const(_NUMBERS[node.attr], FLOAT64)
         if node.attr in SCALARS:
             return Named(SCALARS[node.attr])
+    if isinstance(node.value, ast.Name) and node.value.id == "lib" and node.attr in SCALARS:
+        return Named(SCALARS[node.attr])
     if node.attr == "size":
         return Size(expression(node.value))
     if node.attr == "dtype":
@@ -279,7 +281,7 @@ def _call(node: ast.Call) -> Expr:
         return Call(func.id, arguments)
     if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name) or func.value.id not in _MODULES:
         raise Unsupported(f"calling {ast.unparse(func)}")
-    if func.value.id == "np" and func.attr in SCALARS and len(arguments) == 1:
+    if func.value.id in ("np", "lib") and func.attr in SCALARS and len(arguments) == 1:
         return converted(SCALARS[func.attr], arguments[0])
     return Call(f"{func.value.id}.{func.attr}", arguments)
 
@@ -292,7 +294,7 @@ def converted(target: Any, operand: Expr) -> Expr:
             return Const(value, target)
         if target == BOOL and operand.type == BOOL:
             return operand
-        if target.kind in "iu" and operand.type in (INT64, UINT64):
+        if target.kind in "iuh" and operand.type in (INT64, UINT64):
             low = -(1 << (target.bits - 1)) if target.kind == "i" else 0
             if low <= value < low + (1 << target.bits):
                 return Const(value, target)

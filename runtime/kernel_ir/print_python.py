@@ -74,8 +74,11 @@ shown.append(closed)
 
 
 def type_name(type_: Scalar) -> str:
-    """`np.float32`: names a type, and converts to it."""
-    return "np.bool_" if type_ == BOOL else f"np.{type_.name}"
+    """`np.float32`: names a type, and converts to it. numba has no floats of 16 bits: the library's names stand for
+    integers."""
+    if type_ == BOOL:
+        return "np.bool_"
+    return f"{'lib' if type_.kind == 'h' else 'np'}.{type_.name}"
 
 
 class _Printer:

@@ -169,7 +169,9 @@ CALLS: dict[str, Rule] = {
     "lib.minimum": real,
     "lib.as_bits": _bits_of(AS_BITS),
     "lib.from_bits": _bits_of(FROM_BITS),
-    **{f"lib.to_{name}": _fixed(type_) for name, type_ in SCALARS.items() if type_.kind in "iu"},
+    **{f"lib.to_{name}": _fixed(type_) for name, type_ in SCALARS.items() if type_.kind in "iuh"},
+    **{f"lib.from_{name}": _fixed(FLOAT32) for name, type_ in SCALARS.items() if type_.kind == "h"},
+    "lib.rounded_to_odd": _fixed(FLOAT32),
     "lib.random_words": _fixed(UINT64),
     **{
         f"lib.{name}": _fixed(INT64)

@@ -13,8 +13,9 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Scalar:
-    """A machine number. kind: 'b' (bool), 'i', 'u', 'f'; `ir` is its type in registers, `memory` in arrays. lanes: how
-    many of them stand side by side in a vector (see `runtime/llvm`)."""
+    """A machine number. kind: 'b' (bool), 'i', 'u', 'f', 'h' (a float of 16 bits: an unsigned integer of these, with
+    which nothing is computed); `ir` is its type in registers, `memory` in arrays. lanes: how many of them stand side by
+    side in a vector (see `runtime/llvm`)."""
 
     name: str
     kind: str
@@ -81,9 +82,10 @@ INT64 = Scalar("int64", "i", 64)
 UINT64 = Scalar("uint64", "u", 64)
 FLOAT32 = Scalar("float32", "f", 32)
 FLOAT64 = Scalar("float64", "f", 64)
+FLOAT16, BFLOAT16 = Scalar("float16", "h", 16), Scalar("bfloat16", "h", 16)
 _INTEGERS = [Scalar(f"{'u' * (kind == 'u')}int{bits}", kind, bits) for kind in "iu" for bits in (8, 16, 32, 64)]
-SCALARS = {scalar.name: scalar for scalar in (BOOL, FLOAT32, FLOAT64, *_INTEGERS)}
-INT32, UINT32 = SCALARS["int32"], SCALARS["uint32"]
+SCALARS = {scalar.name: scalar for scalar in (BOOL, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, *_INTEGERS)}
+INT32, UINT16, UINT32 = SCALARS["int32"], SCALARS["uint16"], SCALARS["uint32"]
 SCALARS["bool_"] = SCALARS["boolean"] = BOOL
 
 
@@ -103,6 +105,8 @@ def met(a: Scalar, b: Scalar) -> Scalar:
     """The smallest type that holds both, as numba sees it."""
     if a == b:
         return a
+    if a.kind == "h" or b.kind == "h":
+        raise Unsupported(f"{a.name} with {b.name}")
     if a.kind == "b" or b.kind == "b":
         return b if a.kind == "b" else a
     if a.is_float or b.is_float:
@@ -124,6 +128,8 @@ def _met_float(a: Scalar, b: Scalar) -> Scalar:
 
 def arithmetic(a: Scalar, b: Scalar) -> Scalar:
     """What `+`, `-`, `*`, `//`, `%` and `**` of two numbers give: integers become 64 bits wide."""
+    if a.kind == "h" or b.kind == "h":
+        raise Unsupported(f"arithmetic with {a.name} and {b.name}")
     if a.is_float or b.is_float:
         return met(a, b)
     return UINT64 if a.kind == "u" and b.kind == "u" else INT64

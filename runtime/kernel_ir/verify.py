@@ -158,7 +158,7 @@ class _Checker:
     def constant(self, item: ir.Const, inside: ir.Statement) -> None:
         type_, value = item.type, item.value
         is_right = isinstance(value, bool) if type_.kind == "b" else isinstance(value, (int, float))
-        if type_.kind in "iu":
+        if type_.kind in "iuh":
             low, high = _limits(type_)
             is_right = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
         if not is_right:
@@ -261,4 +261,4 @@ def _name(type_: Type | None) -> str:
 
 def _limits(type_: Scalar) -> tuple[int, int]:
     bits = type_.bits
-    return (0, 2**bits - 1) if type_.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return (0, 2**bits - 1) if type_.kind in "uh" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

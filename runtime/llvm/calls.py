@@ -12,8 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.kernel_ir import result_types
-from runtime.kernel_ir.types import BOOL, FLOAT32, FLOAT64, INT64, Array, Scalar, Type, Unsupported
-from runtime.llvm import arithmetic, products, threads
+from runtime.kernel_ir.types import (
+    BFLOAT16,
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    UINT16,
+    UINT32,
+    Array,
+    Scalar,
+    Type,
+    Unsupported,
+)
+from runtime.llvm import arithmetic, processor, products, threads
 from runtime.llvm.writer import ArrayValue, Value, Writer, literal
 
 
@@ -152,6 +165,65 @@ def _reinterpretation(kinds: dict[Scalar, Scalar]) -> CallRule:
     return CallRule(write, lanes=True)
 
 
+def _from_bfloat16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    wide = arithmetic.cast(w, operands[0], UINT32)
+    shifted = w.op(f"shl {wide.type.ir} {wide.text}, {literal(16, wide.type).text}")
+    found = FLOAT32.times(wide.type.lanes)
+    return Value(found, w.op(f"bitcast {wide.type.ir} {shifted} to {found.ir}"))
+
+
+def _to_bfloat16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    """Integer arithmetic, also where there is an instruction: that of x86 takes subnormal numbers for 0."""
+    x = arithmetic.cast(w, operands[0], FLOAT32)
+    bits = UINT32.times(x.type.lanes)
+
+    def made(instruction: str, a: str, b: int | str) -> str:
+        return w.op(f"{instruction} {bits.ir} {a}, {literal(b, bits).text if isinstance(b, int) else b}")
+
+    own = w.op(f"bitcast {x.type.ir} {x.text} to {bits.ir}")
+    upper = made("lshr", own, 16)
+    rounded = made("lshr", made("add", made("add", own, made("and", upper, 1)), 0x7FFF), 16)
+    nan = made("or", made("and", upper, 0x8000), 0x7FC0)
+    is_nan = Value(BOOL.times(bits.lanes), w.op(f"fcmp uno {x.type.ir} {x.text}, {x.text}"))
+    found = arithmetic.chosen(w, is_nan, Value(bits, nan), Value(bits, rounded))
+    return arithmetic.cast(w, found, BFLOAT16)
+
+
+def _from_float16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    (half,) = operands
+    if not processor.has_float16():
+        return _by_lane(w, "from_float16", arithmetic.cast(w, half, UINT16), FLOAT32)
+    found = FLOAT32.times(half.type.lanes)
+    both = found.ir.replace("float", "half")
+    number = w.op(f"bitcast {half.type.ir} {half.text} to {both}")
+    return Value(found, w.op(f"fpext {both} {number} to {found.ir}"))
+
+
+def _to_float16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    x = arithmetic.cast(w, operands[0], FLOAT32)
+    if not processor.has_float16():
+        return arithmetic.cast(w, _by_lane(w, "to_float16", x, UINT16), FLOAT16)
+    found = FLOAT16.times(x.type.lanes)
+    both = x.type.ir.replace("float", "half")
+    number = w.op(f"fptrunc {x.type.ir} {x.text} to {both}")
+    return Value(found, w.op(f"bitcast {both} {number} to {found.ir}"))
+
+
+def _by_lane(w: Writer, name: str, item: Value, given: Scalar) -> Value:
+    """The results of a function of the library that takes one number; given: their type."""
+    lanes = item.type.lanes
+    if lanes == 1:
+        found: Value = w.program.call(w, name, [item])
+        return found
+    one, all_ = item.type.times(1), given.times(lanes)
+    text = "poison"
+    for lane in range(lanes):
+        operand = Value(one, w.op(f"extractelement {item.type.ir} {item.text}, i64 {lane}"))
+        result = w.program.call(w, name, [operand])
+        text = w.op(f"insertelement {all_.ir} {text}, {given.ir} {result.text}, i64 {lane}")
+    return Value(all_, text)
+
+
 def _here(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     """The address of the stack where the function stands."""
     w.program.declare("declare ptr @llvm.frameaddress.p0(i32)")
@@ -205,6 +277,10 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("lib", "bits"): CallRule(_bits),
     ("lib", "as_bits"): _reinterpretation(result_types.AS_BITS),
     ("lib", "from_bits"): _reinterpretation(result_types.FROM_BITS),
+    ("lib", "from_bfloat16"): CallRule(_from_bfloat16, lanes=True),
+    ("lib", "to_bfloat16"): CallRule(_to_bfloat16, lanes=True),
+    ("lib", "from_float16"): CallRule(_from_float16, lanes=True),
+    ("lib", "to_float16"): CallRule(_to_float16, lanes=True),
     ("lib", "here"): CallRule(_here),
     ("lib", "interrupted"): CallRule(_interrupted),
     ("lib", "in_threads"): CallRule(_in_threads),

@@ -46,6 +46,12 @@ def flags() -> str:
     return ",".join(f"{'+' if there else '-'}{feature}" for feature, there in sorted(features().items()))
 
 
+@functools.cache
+def has_float16() -> bool:
+    """Whether LLVM converts float16 by instructions; else it calls functions that Python's process doesn't have."""
+    return llvm.get_process_triple().startswith(("aarch64", "arm64")) or features().get("f16c", False)
+
+
 def _limit() -> str:
     """The level that the environment names, or ''. Raises ValueError for one that isn't known."""
     level = os.environ.get(VARIABLE, "")

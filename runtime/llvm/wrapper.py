@@ -168,10 +168,14 @@ def _array(w: _Lines, thing: str, type_: Array) -> list[str]:
 
 
 def _number(w: _Lines, thing: str, type_: Scalar) -> str:
-    """A number's value: read from NumPy's scalar of the type, or asked of any other object."""
-    known, other, after = w.label(), w.label(), w.label()
+    """A number's value: read from NumPy's scalar of the type, or asked of any other object; of floats of 16 bits only
+    read."""
     expected = w.external(f"numpy_{type_.name}_type")
     same = w.op(f"icmp eq ptr {w.field(thing, _TYPE, 'ptr')}, {expected}")
+    if type_.kind == "h":
+        w.unless(same, "bad")
+        return w.field(thing, _VALUE, type_.memory)
+    known, other, after = w.label(), w.label(), w.label()
     w.split(same, known, other)
     w.begin(known)
     read = w.field(thing, _VALUE, type_.memory)

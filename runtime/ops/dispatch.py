@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import errors, profiling
+from runtime import dtypes, errors, profiling
 from runtime.context import ctx, placing
 from runtime.ops.table import OPS, OpDef
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -61,12 +61,12 @@ def apply(op: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = No
 
 
 def widened(op: OpDef, output_dtypes: Sequence[Any]) -> Any:
-    """The op's kernel for bfloat16 and the like, in which neither SciPy nor LAPACK computes: it runs in float32, and
-    the results are rounded."""
+    """The op's kernel for float16, bfloat16 and the like: it runs in float32, and the results are rounded. NumPy adds
+    up columns of float16 in float16; SciPy and LAPACK don't compute in any of them."""
     narrow = [dtype._np if getattr(dtype, "is_narrow", False) else None for dtype in output_dtypes]
 
     def kernel(*arrays: Any, **attrs: Any) -> Any:
-        result = op.kernel(*[a.astype(np.float32) if a.dtype.kind == "V" else a for a in arrays], **attrs)
+        result = op.kernel(*[a.astype(np.float32) if a.dtype in dtypes.NARROW else a for a in arrays], **attrs)
         if op.multiple:
             return tuple([r if down is None else r.astype(down) for r, down in zip(result, narrow)])
         return result if narrow[0] is None else result.astype(narrow[0])

@@ -209,6 +209,7 @@ ROW_ADD: OpDef = register(
         lambda inputs, attrs: (inputs[0],),
         _row_add_kernel,
         grad=lambda op, dy: (dy, None, _row_or_zeros(dy, op.inputs[1])),
+        kinds="biufc",
         doc="A growable array with a value added to one row if that row exists.",
         samples=(
             Sample(((4, 2), (), (2,)), fixed={1: np.int32(1)}),

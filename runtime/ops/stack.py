@@ -228,6 +228,7 @@ ADD = register(
         lambda inputs, attrs: (inputs[0],),
         lambda a, b: a.plus(b),
         grad=lambda call, cotangent: (cotangent, cotangent),
+        kinds="biufc",
         doc="Sums two stacks element by element.",
         keeps_rows=True,
         by_parts=True,

@@ -103,6 +103,10 @@ class OpDef:
     by_parts: bool = False
     # Looks at the bits of numbers, so that they must keep their dtype.
     reads_bits: bool = False
+    # Gives the same numbers in another dtype.
+    converts: bool = False
+    # Compares elements, which may be strings. Everything else that takes strings leaves elements as they are.
+    compares: bool = False
     # Why no gradient flows through, for explanations: where the row has no `grad`, or one that gives None.
     cuts_gradient: str = ""
     # What its regions are for; None: they are functions, any number.
@@ -157,8 +161,10 @@ class OpDef:
 
     @property
     def widens(self) -> bool:
-        """Whether the kernel computes with bfloat16 in float32, rather than moving it about."""
-        return "f" in self.kinds and "O" not in self.kinds and not self.reads_bits
+        """Whether it computes with float16 and bfloat16, which it does in float32, rather than moving them about."""
+        if self.is_move or self.reads_bits or self.converts:
+            return False
+        return "f" in self.kinds and ("O" not in self.kinds or self.compares)
 
     @property
     def speaks_for_user(self) -> bool:

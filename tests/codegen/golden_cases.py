@@ -56,7 +56,7 @@ def concrete(source: str) -> tuple[Any, str | None]:
     # Conversion reads source through linecache; a name of its own for each case keeps their lines apart.
     filename = f"<golden {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    names = ("float32", "float64", "int32", "int64", "bool")
+    names = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "bool")
     space: dict[str, Any] = {"ag": ag, **{name: Spec(getattr(ag, name)) for name in names}}
     exec(compile(source, filename, "exec", dont_inherit=True), space)
     specs = [each.spec for each in space["f"].__annotations__.values()]

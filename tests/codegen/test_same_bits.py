@@ -10,7 +10,8 @@ from runtime.ops.table import OPS
 from tests import tier_differences as tiers
 
 KINDS = pytest.mark.parametrize("scalar", [False, True], ids=["arrays", "numbers"])
-DTYPES = pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
+FLOATS = [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64]
+DTYPES = pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
 
 
 @DTYPES

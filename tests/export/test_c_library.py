@@ -35,6 +35,7 @@ def call(library, name, concrete, arguments, outputs=None):
     given, kept = [], []
     for spec, argument in zip(concrete.argument_specs, arguments, strict=True):
         array = np.asarray(argument, spec.dtype.np, order="C")
+        array = array.view(np.uint16) if spec.dtype.is_narrow else array
         kept.append(array)
         if array.ndim == 0:
             given.append(np.ctypeslib.as_ctypes_type(array.dtype)(array.item()))
@@ -43,7 +44,7 @@ def call(library, name, concrete, arguments, outputs=None):
         given += [ctypes.c_int64(size) for size, known in zip(array.shape, spec.shape) if known is None]
     places = []
     for spec in concrete.outputs if outputs is None else outputs:
-        scalar = np.ctypeslib.as_ctypes_type(spec.dtype.np)
+        scalar = np.ctypeslib.as_ctypes_type(np.uint16 if spec.dtype.is_narrow else spec.dtype.np)
         place = scalar() if spec.shape.rank == 0 else ctypes.POINTER(scalar)()
         sizes = (ctypes.c_int64 * spec.shape.rank)(*[size or 0 for size in spec.shape])
         places.append((place, sizes, spec))
@@ -59,10 +60,12 @@ def call(library, name, concrete, arguments, outputs=None):
     results = []
     for place, sizes, spec in places:
         if spec.shape.rank == 0:
-            results.append(np.asarray(place.value, spec.dtype.np))
+            found = np.asarray(place.value, np.uint16 if spec.dtype.is_narrow else spec.dtype.np)
+            results.append(found.view(spec.dtype.np) if spec.dtype.is_narrow else found)
             continue
         shape = tuple(sizes)
-        results.append(np.ctypeslib.as_array(place, shape).copy() if 0 not in shape else np.zeros(shape, spec.dtype.np))
+        found = np.ctypeslib.as_array(place, shape).copy() if 0 not in shape else np.zeros(shape, spec.dtype.np)
+        results.append(found.view(spec.dtype.np) if spec.dtype.is_narrow else found)
         free(place)
     return results
 
@@ -121,6 +124,10 @@ def integers(a, b):
     return a // b, a % b, ag.bitwise.bitwise_xor(a, b), ag.sort(a)
 
 
+def halves(x, y):
+    return x * y + 1.0, ag.reduce_max(x), y
+
+
 def drawn(seed):
     return ag.random.stateless_normal([5], seed)
 
@@ -146,6 +153,8 @@ PROGRAMS = [
     (products, "a: float32[None, None], b: float32[None, None]", [
         RANDOM.normal(size=(70, 33)), RANDOM.normal(size=(33, 65))
     ]),
+    (halves, "x: bfloat16[None], y: bfloat16", [[0.1, 2.0, -3.0], 0.7]),
+    (halves, "x: float16[3], y: float16", [[0.1, 2.0, -3.0], 0.7]),
     (integers, "a: int8[4], b: int8[4]", [[-7, 7, 100, -128], [2, -2, 7, 3]]),
     (integers, "a: uint16[4], b: uint16[4]", [[7, 9, 65535, 1], [2, 4, 7, 3]]),
     (drawn, "seed: int32[2]", [[3, 4]]),

@@ -199,9 +199,7 @@ def expected(row: OpDef, arrays: list[np.ndarray], result: DType) -> np.ndarray:
     """What the row should give, computed in float64 or complex128, and in the integers' own arithmetic."""
     wide = {"f": np.float64, "c": np.complex128}
     if row.name in ("nextafter", "floordiv"):  # whose steps, or whose quotients that vanish, are those of the dtype
-        wide = (
-            {"f": np.float32} if row.name == "floordiv" and dtypes.as_dtype(arrays[0].dtype) is dtypes.bfloat16 else {}
-        )
+        wide = {"f": np.float32} if row.name == "floordiv" and arrays[0].dtype in dtypes.NARROW else {}
     wider = [
         a.astype(wide[dtypes.as_dtype(a.dtype).kind]) if dtypes.as_dtype(a.dtype).kind in wide else a for a in arrays
     ]

@@ -237,9 +237,9 @@ BY_THEMSELVES = {
 def expected(row: OpDef, case: str, arrays: list[np.ndarray], attrs: dict[str, Any]) -> list[np.ndarray]:
     """What the row should give, in arrays of their own memory."""
     arrays = [np.array(a, order="C") for a in arrays]
-    narrow = row.widens and any(a.dtype == dtypes.bfloat16.np for a in arrays)
-    if narrow:  # of which NumPy and SciPy know little
-        arrays = [a.astype(np.float32) if a.dtype == dtypes.bfloat16.np else a for a in arrays]
+    narrow = row.widens and any(a.dtype in dtypes.NARROW for a in arrays)
+    if narrow:  # what is computed in float32
+        arrays = [a.astype(np.float32) if a.dtype in dtypes.NARROW else a for a in arrays]
     with np.errstate(all="ignore"):
         if row.name == "identity":
             found: Any = arrays[0]

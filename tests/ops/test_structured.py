@@ -152,7 +152,7 @@ def test_interpreted(dtype: DType) -> None:
     assert not faults, "\n".join(faults)
 
 
-COMPILED = [d for d in DTYPES if d.name in ("bool", "float32") or FULL and d.kind in "biuf" and d.name != "bfloat16"]
+COMPILED = [d for d in DTYPES if d.name in ("bool", "float32") or FULL and d.kind in "biuf"]
 
 
 def to_compile(dtype: DType) -> list[tuple[OpDef, Sample, list[tuple[str, list[np.ndarray]]]]]:

@@ -28,6 +28,7 @@ from runtime.codegen.backends.driver import compile_kernel, record_of
 from runtime.codegen.kernel.source import KernelSource, Slot
 from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.context import commit
+from runtime.dtypes import NARROW
 from runtime.ops.random.stateful import Borrowed
 from runtime.ops.stack import Stack, Store
 
@@ -69,15 +70,18 @@ def make_stub(
     int64: bool = False,
 ) -> NativeCall:
     """The stub for an entry point. gives_numpy: it returns NumPy scalars, except for int64, which is Python's int
-    unless `int64` says so. load_general: see `make_device_stub`."""
+    unless `int64` says so, and knows floats of 16 bits; otherwise it takes and gives their bits. load_general: see
+    `make_device_stub`."""
+    bits = not gives_numpy
     space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
+    space["uint16"] = np.uint16
     record = record_of(source)
     space["profiling"] = profiling
     space["timed"] = profiling.timed("kernel", source.name, entry, kernel="" if record is None else record.name)
     names = [f"a{i}" for i in range(len(source.inputs))]
     passed: list[str] = []
     for name, slot in zip(names, source.inputs):
-        passed += _argument(name, slot, space)
+        passed += _argument(name, slot, space, bits)
     borrowed: Borrowed | None = None
     for index, constant in enumerate(source.constants):
         if isinstance(constant, ThreadCount):
@@ -87,7 +91,8 @@ def make_stub(
             borrowed = constant
             passed.append("streams")
         else:
-            space[f"c{index}"] = constant
+            is_narrow = bits and isinstance(constant, np.ndarray) and constant.dtype in NARROW
+            space[f"c{index}"] = constant.view(np.uint16) if is_narrow else constant
             passed.append(f"c{index}")
     targets: list[str] = []
     results: list[str] = []
@@ -196,18 +201,21 @@ def failure(source: KernelSource, status: int, details: Sequence[int]) -> Except
     return source.errors[status - 1].exception(details)
 
 
-def _argument(name: str, slot: Slot, space: dict[str, Any]) -> list[str]:
+def _argument(name: str, slot: Slot, space: dict[str, Any], bits: bool) -> list[str]:
+    """The expressions of what the kernel takes for an input. bits: of floats of 16 bits these."""
     if slot.kind == "token":
         return []
-    if slot.kind == "scalar":
-        return [name]
-    if slot.kind == "stack":
-        parts = [f"{name}.store.data", f"{name}.top"]
-        return [*parts, f"{name}.store.dims", f"{name}.dims_top"] if slot.rank else parts
     assert slot.dtype is not None
+    view = ".view(uint16)" if bits and slot.dtype.is_narrow else ""
+    if slot.kind == "scalar":
+        return [f"{name}[()]{view}" if slot.dtype.is_narrow else name]  # never an array of rank 0
+    if slot.kind == "stack":
+        parts = [f"{name}.store.data{view}", f"{name}.top"]
+        return [*parts, f"{name}.store.dims", f"{name}.dims_top"] if slot.rank else parts
     dtype = f"np_{slot.dtype.name}"
     space[dtype] = slot.dtype.np
-    return [f"({name} if {name}.flags.c_contiguous and {name}.dtype is {dtype} else contiguous({name}, {dtype}))"]
+    given = f"({name} if {name}.flags.c_contiguous and {name}.dtype is {dtype} else contiguous({name}, {dtype}))"
+    return [given + view]
 
 
 def _result(
@@ -217,22 +225,28 @@ def _result(
     name = f"{base}{index}"
     if slot.kind == "token":
         return [], "None"
-    if slot.kind == "array":
-        return [name], name
     assert slot.dtype is not None
+    view = ""
+    if slot.dtype.is_narrow and not gives_numpy:
+        space[f"np_{slot.dtype.name}"] = slot.dtype.np
+        view = f".view(np_{slot.dtype.name})"
+    if slot.kind == "array":
+        return [name], name + view
     if slot.kind == "scalar":
         if gives_numpy and (int64 or slot.dtype.name != "int64"):
             return [name], name
-        kind = f"to_{slot.dtype.name}"
-        space[kind] = slot.dtype.np.type
-        return [name], f"{kind}({name})"
+        kind = "to_uint16" if view else f"to_{slot.dtype.name}"
+        space[kind] = np.uint16 if view else slot.dtype.np.type
+        return [name], f"{kind}({name}){view}"
     # The buffers may belong to an argument, so a later push must copy: the store says that it is shared.
     if slot.rank:
         parts = [f"{name}_data", f"{name}_top", f"{name}_dims", f"{name}_dims_top"]
         size = f"{parts[3]} // {slot.rank}"
-        return parts, f"Stack(Store({parts[0]}, {parts[2]}, -1, -1), {parts[1]}, {parts[3]}, {slot.rank}, {size})"
+        stack = f"Stack(Store({parts[0]}{view}, {parts[2]}, -1, -1), {parts[1]}, {parts[3]}, {slot.rank}, {size})"
+        return parts, stack
     space["no_dims"] = np.empty(0, np.int64)
-    return [f"{name}_data", f"{name}_top"], f"Stack(Store({name}_data, no_dims, -1, -1), {name}_top, 0, 0, {name}_top)"
+    stack = f"Stack(Store({name}_data{view}, no_dims, -1, -1), {name}_top, 0, 0, {name}_top)"
+    return [f"{name}_data", f"{name}_top"], stack
 
 
 def _contiguous(array: Any, dtype: np.dtype) -> np.ndarray:

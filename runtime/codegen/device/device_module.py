@@ -100,7 +100,7 @@ class DeviceModule:
 
 def kind_of(type_: Scalar) -> str:
     """The kind of a number (see `interface.C_TYPES`)."""
-    return f"u{type_.memory}" if type_.kind == "u" else type_.memory
+    return f"u{type_.memory}" if type_.kind in "uh" else type_.memory
 
 
 @functools.cache

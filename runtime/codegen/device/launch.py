@@ -23,6 +23,7 @@ from runtime.codegen import cost_model
 from runtime.codegen.device.device_module import DeviceModule, device_module
 from runtime.codegen.device.given_arrays import UNKNOWN, ZERO, Shapes
 from runtime.codegen.kernel.source import KernelSource
+from runtime.dtypes import NARROW
 from runtime.gpu.interface import BLOCK, HostMemory, OutOfMemory, Shape
 from runtime.gpu.memory import HOST_MEMORY, Buffer, DeviceArray, Place
 from runtime.kernel_ir.types import Array, Scalar, Type, results
@@ -55,10 +56,11 @@ def _form(shape: Shape, module: DeviceModule) -> str:
 
 
 def _number(argument: Any) -> int | float:
-    """A number for a kernel, which is given it by value."""
+    """A number for a kernel, which is given it by value; a float of 16 bits by these."""
     if argument.__class__ is DeviceArray:
         argument = argument.on_host()
-    found: int | float = np.asarray(argument).item()
+    array = np.asarray(argument)
+    found: int | float = (array.view(np.uint16) if array.dtype in NARROW else array).item()
     return found
 
 

@@ -10,13 +10,14 @@ from runtime.codegen.export.c_library import CFunction
 from runtime.codegen.export.c_weights import Weight
 from runtime.dtypes import DType
 
-_TYPES = {"bool": "bool", "float32": "float", "float64": "double"}
+_TYPES = {"bool": "bool", "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t"}
+_ONES = {"float16": "0x3C00", "bfloat16": "0x3F80"}
 _FORMATS = {"float32": "%.9g", "float64": "%.17g", "bool": "%d"}
 _MESSAGE = 1024
 
 
 def c_type(dtype: DType | None) -> str:
-    """`float`, `int64_t`, ...: the type in C of a dtype's numbers."""
+    """`float`, `int64_t`, ...: the type in C of a dtype's numbers; of floats of 16 bits that of their bits."""
     assert dtype is not None
     return _TYPES.get(dtype.name) or f"{dtype.name}_t"
 
@@ -147,14 +148,15 @@ def _comment(function: CFunction) -> list[str]:
 
 def _described(each: Parameter | Result) -> str:
     assert each.slot.dtype is not None
+    bits = " (the bits of each)" if each.slot.dtype.is_narrow else ""
     if each.slot.kind == "scalar":
-        return each.slot.dtype.name
+        return each.slot.dtype.name + bits
     is_parameter = isinstance(each, Parameter)
     sizes = [
         str(size) if size is not None else f"{each.name}_dim{axis}" if is_parameter else f"{each.name}_dims[{axis}]"
         for axis, size in enumerate(each.shape)
     ]
-    return f"{each.slot.dtype.name}[{', '.join(sizes)}]"
+    return f"{each.slot.dtype.name}[{', '.join(sizes)}]{bits}"
 
 
 def example(name: str, functions: Sequence[CFunction], file: str | None = None) -> str:
@@ -191,8 +193,10 @@ def _call(name: str, function: CFunction) -> Iterator[str]:
     yield from ("", "    {")
     given = ["weights"] if function.takes_weights else []
     for each in _given(function):
+        assert each.slot.dtype is not None
+        one = _ONES.get(each.slot.dtype.name, "1")
         if each.slot.kind == "scalar":
-            yield f"        {c_type(each.slot.dtype)} {each.name} = 1;"
+            yield f"        {c_type(each.slot.dtype)} {each.name} = {one};"
             given.append(each.name)
             continue
         count = 1
@@ -200,7 +204,7 @@ def _call(name: str, function: CFunction) -> Iterator[str]:
             count *= 2 if size is None else size
         yield f"        {c_type(each.slot.dtype)} {each.name}[{max(count, 1)}];"
         if count:
-            yield f"        for (int64_t i = 0; i < {count}; i++) {each.name}[i] = 1;"
+            yield f"        for (int64_t i = 0; i < {count}; i++) {each.name}[i] = {one};"
         given += [each.name, *("2" for _ in each.open_axes)]
     for result in _wanted(function):
         type_ = c_type(result.slot.dtype)
@@ -237,4 +241,4 @@ def _call(name: str, function: CFunction) -> Iterator[str]:
 def _format(dtype: DType) -> tuple[str, str]:
     if dtype.name in _FORMATS:
         return _FORMATS[dtype.name], ""
-    return ('%" PRIu64 "', "(uint64_t)") if dtype.name.startswith("u") else ('%" PRId64 "', "(int64_t)")
+    return ('%" PRIu64 "', "(uint64_t)") if dtype.is_unsigned or dtype.is_narrow else ('%" PRId64 "', "(int64_t)")

@@ -432,6 +432,8 @@ def literal(value: Any, type_: Scalar) -> str:
         return f"0x{struct.pack('>d', float(value)).hex().upper()}"
     if type_.kind == "b":
         return "true" if value else "false"
+    if type_.kind == "h":
+        return str(int(np.asarray(value).astype(type_.name).view(np.uint16)))
     return str(int(value))
 
 

@@ -20,7 +20,8 @@ from runtime.dtypes import DType
 # What the format calls the dtypes that kernels take.
 _NAMES = {
     "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16",
-    "uint32": "U32", "uint64": "U64", "float32": "F32", "float64": "F64",
+    "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
+    "float32": "F32", "float64": "F64",
 }  # fmt: skip
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.dtypes import DType, as_dtype
+import numpy as np
+
+from runtime.dtypes import DType, as_dtype, float16, float32, float64
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.result_types import FORMULAS
 from runtime.kernel_ir.types import SCALARS, Scalar
@@ -33,6 +35,8 @@ def literal(value: Any, dtype: DType) -> ir.Const:
     number: bool | int | float
     if dtype.is_bool:
         number = bool(value)
+    elif dtype.is_narrow:
+        number = int(np.asarray(value).astype(dtype.np).view(np.uint16))
     elif dtype.is_floating:
         # float32 values are shown with the fewest digits that give the same float32.
         number = float(str(dtype.np.type(value))) if dtype.name == "float32" else float(value)
@@ -55,6 +59,13 @@ def convert(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
     """A cast. Floats become integers by losing their fraction; `lib` defines what out of range means."""
     if source is target:
         return expr
+    if source.is_narrow:
+        return convert(ir.call(f"lib.from_{source.name}", expr), float32, target)
+    if target.is_narrow:
+        # By float32, as NumPy does; but float64 is rounded to float16 once.
+        once = source is float64 and target is float16
+        wide = ir.call("lib.rounded_to_odd", expr) if once else convert(expr, source, float32)
+        return ir.call(f"lib.to_{target.name}", wide)
     if target.is_bool:
         return ir.Compare("!=", expr, literal(0, source))
     if source.is_floating and target.is_integer:
@@ -67,6 +78,8 @@ def reinterpret(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
     if source is target:
         return expr
     signed = as_dtype(f"int{8 * source.size}")
+    if source.is_narrow or target.is_narrow:
+        return ir.Convert(machine_type(target), expr)
     if source.is_floating:
         return reinterpret(ir.call("lib.as_bits", expr), signed, target)
     if target.is_floating:

@@ -24,7 +24,10 @@ _LINES_SHOWN = 3
 
 
 NATIVE_DTYPES = frozenset(
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+    [
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float16", "bfloat16", "float32", "float64",
+    ]
 )  # fmt: skip
 
 

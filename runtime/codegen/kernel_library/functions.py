@@ -164,6 +164,62 @@ as_bits = _reinterpretation("as_bits", _AS_WIDE, "The bits of a float as a signe
 from_bits = _reinterpretation("from_bits", {v: k for k, v in _AS_WIDE.items()}, "The float that has these bits.")
 
 
+# Floats of 16 bits: kernels hold them by their bits, and compute in float32.
+float16 = bfloat16 = np.uint16
+
+
+@njit(nogil=True)
+def from_bfloat16(half: Any) -> Any:
+    return from_bits(np.int32(np.uint32(half) << 16))
+
+
+@njit(nogil=True)
+def to_bfloat16(x: Any) -> Any:
+    """The nearest, of two the even one; NaN as ml_dtypes has it."""
+    bits = np.uint32(as_bits(x))
+    if x != x:
+        return np.uint16(bits >> 16 & 0x8000 | 0x7FC0)
+    return np.uint16((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+
+
+@njit(nogil=True)
+def from_float16(half: Any) -> Any:
+    """Exponent and mantissa at the place where float32 has them are the number times 2 ** -112, subnormal ones too."""
+    bits = np.uint32(half)
+    shifted = np.int32((bits & 0x7FFF) << 13)
+    if bits & 0x7C00 == 0x7C00:
+        return from_bits(np.int32((bits & 0x8000) << 16 | shifted | 0x7F800000))
+    size = as_bits(from_bits(shifted) * np.float32(5192296858534827628530496329220096.0))
+    return from_bits(np.int32((bits & 0x8000) << 16 | np.uint32(size)))
+
+
+@njit(nogil=True)
+def to_float16(x: Any) -> Any:
+    """The nearest, of two the even one."""
+    bits = np.uint32(as_bits(x))
+    sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
+    if x != x:
+        return np.uint16(sign | 0x7E00 | size >> 13)
+    if size >= 0x477FF000:  # half of the last place above the largest
+        return np.uint16(sign | 0x7C00)
+    if size < 0x38800000:  # below the least that isn't subnormal: a sum with 0.5 ends at the right place
+        return np.uint16(sign | np.uint32(as_bits(from_bits(np.int32(size)) + np.float32(0.5))) - 0x3F000000)
+    return np.uint16(sign | (size - 0x38000000 + 0xFFF + (size >> 13 & 1)) >> 13)
+
+
+@njit(nogil=True)
+def rounded_to_odd(x: Any) -> Any:
+    """A float64 as float32; if there is none such, the one beside it whose last bit is set. So that it can be rounded
+    once more: see S. Boldo and G. Melquiond, Emulation of a FMA and correctly rounded sums, 2008."""
+    near = np.float32(x)
+    if x != x or np.float64(near) == x:
+        return near
+    bits = as_bits(near)
+    if abs(np.float64(near)) > abs(x):
+        bits = np.int32(bits - 1)
+    return from_bits(np.int32(bits | 1))
+
+
 @njit(nogil=True)
 def all_true(buffer: Any) -> bool:
     for i in range(buffer.size):  # noqa: SIM110  numba has no `all`

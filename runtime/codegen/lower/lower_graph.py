@@ -104,6 +104,8 @@ def _check_native(node: Node, depth: int = 0) -> None:
             slot_of(value.type)
         except NotNative as reason:
             raise NotNative(f"op '{node.op.name}': {reason}", node) from None
+        if node.op.widens and isinstance(value.type, StackType) and value.type.element.dtype.is_narrow:
+            raise NotNative(f"op '{node.op.name}' on a stack of {value.type.element.dtype.name}", node)
     refusal = REFUSALS[node.op.name](node) if node.op.name in REFUSALS else None
     if refusal is not None:
         raise NotNative(f"op '{node.op.name}': {refusal}", node)
@@ -123,7 +125,7 @@ def lower(graph: Graph, assuming: bool = True, for_device: bool = False) -> Kern
     """
     for node in graph.nodes:
         _check_native(node)
-    graph = rewrite("recursive captures", graph)
+    graph = rewrite("narrow floats", rewrite("recursive captures", graph))
     equal: dict[str, Polynomial] = {}
     while True:
         try:

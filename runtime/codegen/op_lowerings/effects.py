@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 from runtime import errors
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.scalars import variable_of
 from runtime.codegen.kernel.source import Kept, Slot
 from runtime.codegen.kernel.values import TOKEN, Array, Scalar
 from runtime.codegen.loops.buffer_reuse import commits_in_step
 from runtime.codegen.lower.state import Lowering, emitter
-from runtime.dtypes import DType
+from runtime.dtypes import DType, float32
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL, INT64
@@ -33,8 +34,10 @@ def _assert(low: Lowering, node: Node) -> None:
     dtypes: list[DType] = []
     for value in data:
         if isinstance(value.type.rank, int) and value.type.rank == 0:  # type: ignore[union-attr]
-            name = low.scalar_name(value)
-            details.append(ir.call("lib.bits", name) if value.dtype.is_floating else ir.Convert(INT64, name))
+            number: ir.Expr = low.scalar_name(value)
+            if value.dtype.is_narrow:
+                number = scalars.convert(number, value.dtype, float32)
+            details.append(ir.call("lib.bits", number) if value.dtype.is_floating else ir.Convert(INT64, number))
             shown.append(f"{{{len(dtypes)}}}")
             dtypes.append(value.dtype)
         else:

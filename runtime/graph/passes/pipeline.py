@@ -26,6 +26,7 @@ from runtime.graph.passes.rewrites.complex_parts import in_parts
 from runtime.graph.passes.rewrites.custom_gradients import without_custom_gradients
 from runtime.graph.passes.rewrites.devices import insert_copies
 from runtime.graph.passes.rewrites.explicit_captures import with_captures_passed
+from runtime.graph.passes.rewrites.narrow_floats import with_wide_arithmetic
 from runtime.graph.passes.rewrites.overlap import with_overlap
 from runtime.graph.passes.rewrites.repetition import alike
 from runtime.graph.passes.rules import algebra, joins, moves, named_sums, strength_reduction
@@ -110,6 +111,7 @@ REWRITES: dict[str, Callable[..., Any]] = {
     "repetitions": alike,
     # When a graph is lowered to a kernel.
     "recursive captures": with_captures_passed,
+    "narrow floats": with_wide_arithmetic,
 }
 
 

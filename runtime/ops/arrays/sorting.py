@@ -102,7 +102,7 @@ def _argsort_kernel(x: Any, axis: int, descending: bool) -> Any:
 register(
     OpDef(
         "argsort", lambda inputs, attrs: (TensorType(dtypes.int32, inputs[0].shape),), _argsort_kernel,
-        grad=_nothing, kinds="biufO",
+        grad=_nothing, kinds="biufO", compares=True,
         doc="The positions of the elements in sorted order along an axis; equal elements keep their order.",
         samples=tuple(
             Sample((shape,), {"axis": axis, "descending": descending})

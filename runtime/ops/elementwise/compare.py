@@ -35,11 +35,11 @@ def _object_bool(kernel: Any) -> Any:
 
 equal = binary(
     "equal", _object_bool(np.equal), "({0} == {1})", "Whether x equals y.", _no_gradient, kinds="biufcO",
-    infer=infer_comparison, samples=_TIES, cheap=True,
+    infer=infer_comparison, samples=_TIES, cheap=True, compares=True,
 )  # fmt: skip
 not_equal = binary(
     "not_equal", _object_bool(np.not_equal), "({0} != {1})", "Whether x differs from y.", _no_gradient, kinds="biufcO",
-    infer=infer_comparison, samples=_TIES, cheap=True,
+    infer=infer_comparison, samples=_TIES, cheap=True, compares=True,
 )  # fmt: skip
 less = binary(
     "less", operator.lt, "({0} < {1})", "Whether x < y.", _no_gradient,

@@ -239,6 +239,7 @@ def _grad_cast(op: Any, dy: Any) -> Sequence[Any]:
 CAST = register(
     OpDef(
         "cast", _infer_cast, _cast_kernel, _cast_scalar, _grad_cast, cheap=True, kinds="biufc", complex_rule=True,
+        converts=True,
         doc="The same values in another dtype; floats lose their fraction when they become integers.",
         samples=tuple(
             Sample((shape,), {"dtype": dtype}, low=0.0, high=3.0)

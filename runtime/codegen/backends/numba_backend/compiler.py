@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +75,9 @@ def _compiled(module: Any, source: KernelSource) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=numba.NumbaWarning)
         try:
-            return numba.njit(source.signature, **options)(module.kernel)
+            # numba has no floats of 16 bits: kernels take their bits.
+            types = re.sub(r"\bb?float16\b", "uint16", source.signature)
+            return numba.njit(types, **options)(module.kernel)
         except (NumbaError, NotImplementedError, AssertionError, KeyError, TypeError) as error:
             raise Refused(str(error)) from error
 
