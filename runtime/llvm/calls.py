@@ -185,7 +185,7 @@ def _to_bfloat16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     rounded = made("lshr", made("add", made("add", own, made("and", upper, 1)), 0x7FFF), 16)
     nan = made("or", made("and", upper, 0x8000), 0x7FC0)
     is_nan = Value(BOOL.times(bits.lanes), w.op(f"fcmp uno {x.type.ir} {x.text}, {x.text}"))
-    found = arithmetic.chosen(w, is_nan, Value(bits, nan), Value(bits, rounded))
+    found = arithmetic.select(w, is_nan, Value(bits, nan), Value(bits, rounded))
     return arithmetic.cast(w, found, BFLOAT16)
 
 
