@@ -203,14 +203,16 @@ CALLS: dict[str, Rule] = {
     **{f"gpu.{name}": _first for name in ("of_lane", "part", "aligned_part")},
     **{
         f"gpu.{name}": _last
-        for name in ("got_of_warp", "got_of_block", "got_of_block_total", "got_in_tile", "handed_over", "fma")
+        for name in (
+            "got_of_warp", "got_of_block", "got_of_block_total", "got_of_column", "got_in_tile", "handed_over", "fma",
+        )
     },
     "gpu.zero_of": _element_of_first,
     **{
         f"gpu.{name}": _fixed(None)
         for name in (
             "barrier", "block_barrier", "warp_barrier", "put_of_warp", "put_of_block", "put_of_block_total",
-            "put_in_tile", "end_turn", "hand_over", "report", "tell",
+            "put_in_tile", "put_of_column", "end_turn", "hand_over", "report", "tell",
         )
     },
 }  # fmt: skip

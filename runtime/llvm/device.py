@@ -114,8 +114,8 @@ def _got_of_block(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     return _load(w, _place_of_block(w, operands[0], operands[1]), type_)
 
 
-def _put_in_block(symbol: str) -> CallRule:
-    """Writes the last operand to a number of the block's own; `symbol` says where for the operands before."""
+def _put_at(symbol: str) -> CallRule:
+    """Writes the last operand to a number of which `symbol` says for the operands before where it is."""
 
     def write(w: Writer, operands: Sequence[Any]) -> None:
         *at, item = operands
@@ -124,7 +124,7 @@ def _put_in_block(symbol: str) -> CallRule:
     return _effect(write)
 
 
-def _got_in_block(symbol: str) -> CallRule:
+def _got_at(symbol: str) -> CallRule:
     """Reads such a number, of the type of the last operand."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
@@ -229,14 +229,16 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "warp_barrier"): _barrier("gpu_warp_barrier"),
     ("gpu", "warp_size"): _number("gpu_warp_size"),
     ("gpu", "of_lane"): CallRule(_of_lane),
-    ("gpu", "put_of_warp"): _put_in_block("gpu_place_of_warp"),
-    ("gpu", "got_of_warp"): _got_in_block("gpu_place_of_warp"),
+    ("gpu", "put_of_warp"): _put_at("gpu_place_of_warp"),
+    ("gpu", "got_of_warp"): _got_at("gpu_place_of_warp"),
     ("gpu", "put_of_block"): _effect(_put_of_block),
     ("gpu", "got_of_block"): CallRule(_got_of_block),
-    ("gpu", "put_of_block_total"): _put_in_block("gpu_place_of_block_total"),
-    ("gpu", "got_of_block_total"): _got_in_block("gpu_place_of_block_total"),
-    ("gpu", "put_in_tile"): _put_in_block("gpu_place_in_tile"),
-    ("gpu", "got_in_tile"): _got_in_block("gpu_place_in_tile"),
+    ("gpu", "put_of_block_total"): _put_at("gpu_place_of_block_total"),
+    ("gpu", "got_of_block_total"): _got_at("gpu_place_of_block_total"),
+    ("gpu", "put_of_column"): _put_at("gpu_place_of_column"),
+    ("gpu", "got_of_column"): _got_at("gpu_place_of_column"),
+    ("gpu", "put_in_tile"): _put_at("gpu_place_in_tile"),
+    ("gpu", "got_in_tile"): _got_at("gpu_place_in_tile"),
     ("gpu", "fma"): CallRule(_fma),
     ("gpu", "is_aligned"): CallRule(_is_aligned),
     ("gpu", "part"): CallRule(_part),

@@ -24,12 +24,16 @@ HANDED_OVER = DETAILS + 8 * (1 + MOST_DETAILS)
 MOST_HANDED_OVER = 64  # numbers that the first thread hands over at a time
 # Of each block a number, twice: those of one exchange are still read when those of the next one are written.
 OF_BLOCKS = HANDED_OVER + 8 * MOST_HANDED_OVER
+# Of each column that threads share its parts from blocks, and their total.
+OF_COLUMNS = OF_BLOCKS + 16 * MOST_BLOCKS
+COLUMN_NUMBERS = 1 << 17
 # Of the emulator: of each block and of each thread so many numbers.
-EMULATED = OF_BLOCKS + 16 * MOST_BLOCKS
+EMULATED = OF_COLUMNS
 BLOCK_BARRIER, TURN, BLOCK_TOTAL, IN_TILE = range(0, 32, 8)
 TILE = 2080  # numbers of a block for parts of matrices
 BLOCK_NUMBERS = IN_TILE + 8 * TILE
 WARP_BARRIER, OF_LANE, OF_WARP, THREAD_NUMBERS = range(0, 32, 8)
+COLUMN_PARTS = 16  # bytes for columns, of each thread
 EMULATED_WARP = 2  # threads
 
 
@@ -42,4 +46,6 @@ def head_size(emulated: bool, makes_arrays: bool, blocks: int = 0, threads: int 
 
 def environment_size(blocks: int = 0, threads: int = 0) -> int:
     """Bytes of the environment of a launch. blocks, threads: of an emulated one."""
-    return EMULATED + blocks * BLOCK_NUMBERS + threads * THREAD_NUMBERS
+    if not threads:
+        return OF_COLUMNS + 8 * COLUMN_NUMBERS
+    return EMULATED + blocks * BLOCK_NUMBERS + threads * (THREAD_NUMBERS + COLUMN_PARTS)

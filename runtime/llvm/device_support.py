@@ -22,6 +22,7 @@ from runtime.llvm.device_layout import (
     FREE,
     IN_TILE,
     LACKING,
+    OF_COLUMNS,
     OF_LANE,
     OF_WARP,
     THREAD_NUMBERS,
@@ -141,6 +142,10 @@ def _shared_element(variable: str, index: str) -> Value:
     return lambda f: _shared(f.op(f"getelementptr i64, {_SHARED} {variable}, i64 {index}"))(f)
 
 
+def _of_column(f: FunctionBuilder) -> str:
+    return f.at(environment(f, OF_COLUMNS), f.binary("shl", "%number", 3))
+
+
 def _product(a: str, b: str) -> Value:
     return lambda f: f.binary("mul", _number(f, a), _number(f, b))
 
@@ -228,6 +233,7 @@ declare void @llvm.nvvm.bar.warp.sync(i32) convergent
         defined(f"internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) {together}", _of_lane_64),
         defined(f"internal ptr @gpu_place_of_warp(i64 %warp) {inline}", _shared_element("@of_warps", "%warp")),
         defined(f"internal ptr @gpu_place_in_tile(i64 %number) {inline}", _shared_element("@tile", "%number")),
+        defined(f"internal ptr @gpu_place_of_column(i64 %number) {inline}", _of_column),
         defined(f"internal ptr @gpu_place_of_block_total() {inline}", _shared("@block_total")),
         defined(f"internal i64 @gpu_turn() {inline}", lambda f: f.op(f"load i64, {_SHARED} @turn")),
         defined(f"internal void @gpu_end_turn() {inline}", _end_turn),
@@ -286,6 +292,12 @@ def _in_tile(f: FunctionBuilder) -> str:
     return f.at(_in_block(IN_TILE)(f), f.binary("shl", "%number", 3))
 
 
+def _of_emulated_column(f: FunctionBuilder) -> str:
+    """Behind the numbers of all threads."""
+    first = f.call("ptr", "@of_thread", f"i64 {_number(f, 'threads')}")
+    return f.at(first, f.binary("shl", "%number", 3))
+
+
 def _end_emulated_turn(f: FunctionBuilder) -> None:
     place = _in_block(TURN)(f)
     f.store("i64", f.binary("xor", f.load("i64", place), 1), place)
@@ -335,6 +347,7 @@ def host(record: str) -> str:
         defined("internal i64 @gpu_warp_size()", lambda f: str(EMULATED_WARP)),
         defined("internal ptr @gpu_place_of_warp(i64 %warp)", _of_warp),
         defined("internal ptr @gpu_place_in_tile(i64 %number)", _in_tile),
+        defined("internal ptr @gpu_place_of_column(i64 %number)", _of_emulated_column),
         defined("internal ptr @gpu_place_of_block_total()", _in_block(BLOCK_TOTAL)),
         defined("internal i64 @gpu_turn()", lambda f: f.load("i64", _in_block(TURN)(f))),
         defined("internal void @gpu_end_turn()", _end_emulated_turn),

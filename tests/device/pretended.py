@@ -106,7 +106,7 @@ class Pretended:
         kinds, kernel = found
         environment, *given = [C_TYPES[kind].from_address(at).value for kind, at in zip(kinds, parameters)]
         # Emulated threads need more memory than those of a GPU.
-        shape, size = self.emulator.shape, layout.environment_size()
+        shape, size = self.emulator.shape, layout.EMULATED
         larger = np.zeros(layout.environment_size(shape.blocks, shape.threads), np.uint8)
         own = larger.ctypes.data
         ctypes.memmove(own, environment, size)

@@ -221,6 +221,24 @@ def test_gradients(program: Any, argument: Any, emulator: Emulator) -> None:
     agree(gradient_of(program), argument, 1e-4)
 
 
+def test_columns_that_are_added_up(emulator: Emulator) -> None:
+    """Threads that share columns, of which some have none."""
+
+    @ag.function(jit_compile=True, input_signature=[ag.TensorSpec([None, None], ag.float32)])
+    def program(x: Any) -> Any:
+        return ag.reduce_sum(x, 0), ag.reduce_max(x, 0), ag.nn.softmax(x, axis=0), ag.math.reduce_variance(x, 0)
+
+    for rows, columns in [(40, 1), (41, 2), (37, 3), (50, 4), (16, 7), (15, 4), (20, 9), (30, 0), (0, 3)]:
+        x = RANDOM.normal(size=(rows, columns)).astype(np.float32)
+        with np.errstate(all="ignore"):
+            powers = np.exp(x)
+            expected = (
+                x.sum(0), x.max(0, initial=-np.inf), powers / powers.sum(0), x.var(0) if rows else x.sum(0) / 0
+            )  # fmt: skip
+        for one, other in zip(program(x), expected, strict=True):
+            np.testing.assert_allclose(one.numpy(), other, rtol=1e-5, atol=1e-5)
+
+
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 

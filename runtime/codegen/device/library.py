@@ -266,6 +266,60 @@ LANES
 """
 
 
+# What the threads of each column join (`spmd.py`, `_columns`), for all of them: those of a block as a tree, then the
+# blocks by a warp for each column. Threads without a column join in with what changes nothing.
+_COLUMN_TOTAL = """
+def column_total(value, column, columns, of_group):
+    place = gpu.place_in_block()
+    size = gpu.block_size()
+    width = min(columns, size)
+    part = place // width
+    gpu.block_barrier()
+    gpu.put_in_tile(place, value)
+    gpu.block_barrier()
+    step = 1
+    while 2 * step * width < size:
+        step = 2 * step
+    while step > 0:
+        if part < step and place + step * width < size:
+            other = gpu.got_in_tile(place + step * width, value)
+            value = joined(value, other)
+            gpu.put_in_tile(place, value)
+        gpu.block_barrier()
+        step = step // 2
+    first = gpu.block() // of_group * width
+    if part == 0 and first + place < columns:
+        gpu.put_of_column(gpu.block() % of_group * columns + column, value)
+    gpu.barrier()
+    if of_group > 1:
+        warp = gpu.warp_size()
+        lane = place % warp
+        lanes = min(warp, size - (place - lane))
+        of_block = (size + warp - 1) // warp
+        number = gpu.block() * of_block + place // warp
+        while number < columns:
+            block = min(lane, of_group - 1)
+            whole = gpu.got_of_column(block * columns + number, value)
+            block = block + lanes
+            while block < of_group:
+                other = gpu.got_of_column(block * columns + number, value)
+                whole = joined(whole, other)
+                block = block + lanes
+            step = warp // 2
+            while step > 0:
+                other = gpu.of_lane(whole, lane + step)
+                if lane + step < min(lanes, of_group):
+                    whole = joined(whole, other)
+                step = step // 2
+            if lane == 0:
+                gpu.put_of_column(of_group * columns + number, whole)
+            number = number + gpu.blocks() * of_block
+        gpu.barrier()
+        return gpu.got_of_column(of_group * columns + column, value)
+    return gpu.got_of_column(column, value)
+"""
+
+
 # What the threads before each one join, in the same way: in a warp by doubling steps.
 _PREFIX = """
 def prefix(value, nothing):
@@ -323,23 +377,17 @@ def prefix(value, nothing):
 Join = Callable[[ir.Expr, ir.Expr], ir.Expr]
 
 
-def prefix_function(name: str, join: Join) -> ir.Function:
-    """The function that joins the numbers of the threads before each one."""
-    return _joining(_PREFIX, name, join)
+# How threads join a number of each.
+#
+#   total          all of them, for all
+#   warp_total     the lanes of a warp, for all of these
+#   column_total   those of a column, for all of these
+#   prefix         those before each one
+JOINING = {"total": _TOTAL, "warp_total": _WARP_TOTAL, "column_total": _COLUMN_TOTAL, "prefix": _PREFIX}
 
 
-def total_function(name: str, join: Join) -> ir.Function:
-    """The function that joins a number of each thread, and gives the whole to all."""
-    return _joining(_TOTAL, name, join)
-
-
-def warp_total_function(name: str, join: Join) -> ir.Function:
-    """The function that joins a number of each lane of a warp, and gives the whole to all of them."""
-    return _joining(_WARP_TOTAL, name, join)
-
-
-def _joining(text: str, name: str, join: Join) -> ir.Function:
-    (function,) = parse_functions(text.replace("LANES\n", _LANES))
+def joining_function(kind: str, name: str, join: Join) -> ir.Function:
+    (function,) = parse_functions(JOINING[kind].replace("LANES\n", _LANES))
 
     def change(item: ir.Expr) -> ir.Expr | None:
         return join(*item.arguments) if isinstance(item, ir.Call) and item.function == "joined" else None

@@ -70,15 +70,31 @@ class _Trips:
         self.trip, self.stop = trip, loop.test.right
         parts = [each for item in body for each in ir.expressions(item)]
         self.work = len(parts) + cost_model.DEVICE_CALL * sum(map(_is_long, parts))
-        self.body: ir.Block = []
-        for item in body:
-            if isinstance(item, ir.Store) and not isinstance(item.value, (ir.Var, ir.Const)):
-                # Computed before, so that the stores of several trips stand side by side.
-                value = ir.Var(fresh("stored", names))
-                self.body += [ir.assign(value.name, item.value), ir.Store(item.array, item.index, value)]
-            else:
-                self.body.append(item)
+        self.body = [each for item in body for each in self._taken_apart(item)]
         self.own = sorted(ir.assigned(self.body) - strided.totals)
+
+    def _taken_apart(self, item: Any) -> ir.Block:
+        """A statement after what it loads, and a store after what is stored: those of several trips are to stand side
+        by side, with no branch of a function in between."""
+        found: ir.Block = []
+
+        def loaded(part: ir.Expr) -> ir.Expr | None:
+            if not isinstance(part, ir.Load):
+                return None
+            name = fresh("loaded", self.names)
+            found.append(ir.assign(name, part))
+            return ir.Var(name)
+
+        value = item.value
+        if not isinstance(value, ir.Load) and not _loads_sometimes(value):
+            value = ir.mapped(value, loaded)
+        if isinstance(item, ir.Assign):
+            return [*found, ir.Assign(item.targets, value)]
+        if not isinstance(value, (ir.Var, ir.Const)):
+            name = fresh("stored", self.names)
+            found.append(ir.assign(name, value))
+            value = ir.Var(name)
+        return [*found, ir.Store(item.array, item.index, value)]
 
     def statements(self) -> ir.Block:
         """What goes before the loop, which does the rest."""

@@ -16,7 +16,7 @@ way through branches and loops. Where statements write to memory,
 
 - a loop whose trips are independent (`independence.py`) is shared: thread t takes the trips t, t + threads, …
 - of a loop over rows with totals a warp takes a row, and its lanes share the loops in it; if rows are few and long, all
-  threads share each, and if they are short, a thread takes a row;
+  threads share each, and if they are short, a thread takes a row; of columns, some threads take each, side by side;
 - of a loop with a running total each thread takes a part of the trips, from the total of the parts before it on;
 - of a loop that stores in places which only its trips know, each thread runs all trips, and does the stores to its own
   part of the array;
@@ -39,11 +39,12 @@ from runtime.codegen.device.counted_loops import ranges, whole_ranges
 from runtime.codegen.device.failing_trips import Caught, is_failure
 from runtime.codegen.device.given_arrays import Given, given_arrays
 from runtime.codegen.device.independence import Scan, Shared, Total, analysed, read, read_by, written
-from runtime.codegen.device.library import prefix_function, total_function, warp_total_function
+from runtime.codegen.device.library import joining_function
 from runtime.codegen.device.owned_stores import owned
 from runtime.codegen.device.partial_results import WORDS, joined, neutral
 from runtime.codegen.device.pending_accesses import Pending
 from runtime.codegen.device.several_trips import Strided
+from runtime.codegen.device.shared_rows import MOST_COLUMNS, by_columns, by_warps, goes_down_columns, trips
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64, Array, Scalar, Type, signature
 from runtime.llvm.device import BUILTINS
@@ -159,23 +160,13 @@ class _Rewriter:
         kernel.parameters = (*kernel.parameters, *self.given.parameters.values())
         return Spmd([*self.made, kernel], self.given, self.shared, self.alone, self.strided)
 
-    def total(self, join: str, type_: Scalar) -> str:
-        """The name of the function that joins what all threads have."""
-        return self._joining("total", total_function, join, type_)
-
-    def warp_total(self, join: str, type_: Scalar) -> str:
-        """The name of the function that joins what the lanes of a warp have."""
-        return self._joining("warp_total", warp_total_function, join, type_)
-
-    def prefix(self, join: str, type_: Scalar) -> str:
-        """The name of the function that joins what the threads before each one have."""
-        return self._joining("prefix", prefix_function, join, type_)
-
-    def _joining(self, kind: str, make: Callable[..., ir.Function], join: str, type_: Scalar) -> str:
+    def joining(self, kind: str, join: str, type_: Scalar) -> str:
+        """The name of a function that joins what several threads have (`library.JOINING`)."""
         key = (f"{kind} {join}", (type_,))
         if key not in self.done:
             self.done[key] = f"{kind}_{WORDS[join]}_{type_.name}"
-            self.made.append(make(self.done[key], lambda left, right: joined(join, left, right, type_)))
+            made = joining_function(kind, self.done[key], lambda left, right: joined(join, left, right, type_))
+            self.made.append(made)
         return self.done[key]
 
     def together(self, name: str, parameters: Sequence[Type | None]) -> str:
@@ -243,7 +234,9 @@ class _Body:
         self.arrays = {name for name, type_ in types.variables.items() if isinstance(type_, Array)}
         self.names = ir.mentioned(function.body).union(function.parameters)
         self.thread, self.threads = (ir.Var(self._fresh(name)) for name in ("thread", "threads"))
-        self.in_warp = False  # whether what is written is for the lanes of a warp, instead of all threads
+        # Whether what is written is for the lanes of a warp, or those of a column, and which, instead of all threads.
+        self.in_warp = False
+        self.column: tuple[ir.Expr, ...] | None = None
         self.pending = Pending()
         self.out: ir.Block = []
 
@@ -418,12 +411,11 @@ class _Body:
 
     def _rows_or_scans(self, item: ir.For) -> None:
         """Threads share the rows, if there are as many, or else each row."""
-        rows = item.stop if item.start == ir.ZERO else item.stop - item.start
-        self._either(rows.compare("<", self.threads), self._together, self._share_it, item)
+        self._either(trips(item).compare("<", self.threads), self._together, self._share_it, item)
 
     def _row_with_totals(self, item: ir.For) -> ir.For | None:
         """Of a loop over rows that a warp can take together, the first loop in it that adds up what it goes over."""
-        if self.in_warp or not self._is_worth_sharing(item):
+        if self.in_warp or self.column or not self._is_worth_sharing(item):
             return None
         info = self.loops.shared[item]
         if info.totals or info.fails:
@@ -443,8 +435,7 @@ class _Body:
         return found
 
     def _rows_with_totals(self, item: ir.For, long: ir.For) -> None:
-        rows = item.stop if item.start == ir.ZERO else item.stop - item.start
-        length = long.stop if long.start == ir.ZERO else long.stop - long.start
+        rows, length = trips(item), trips(long)
         if ir.variables(length).isdisjoint(ir.assigned(item.body) | {item.index}):
             is_long = length.compare(">", rows * cost_model.DEVICE_LONG_ROW)
             is_short = length.compare("<", cost_model.DEVICE_SHORT_ROW)
@@ -452,7 +443,11 @@ class _Body:
             def not_long(loop: ir.For) -> None:
                 self._either(is_short, self._share_it, self._warps, loop)
 
-            self._either(is_long, self._together, not_long, item)
+            if goes_down_columns(item):
+                fits = ir.both(rows.compare(">", 0), rows.compare("<=", ir.call("min", self.threads, MOST_COLUMNS)))
+                self._either(ir.both(fits, ir.negated(is_short)), self._columns, self._share_it, item)
+            else:
+                self._either(is_long, self._together, not_long, item)
         else:
             self._warps(item)
 
@@ -475,29 +470,31 @@ class _Body:
     def _warps(self, item: ir.For) -> None:
         """Each warp takes every so many rows, and its lanes share the loops over a row."""
         self._touch(read([item]) & self.arrays, written(item.body))
-        row, warps, lane, lanes, bound = (
-            ir.Var(self._fresh(name)) for name in ("row", "warps", "lane", "lanes", "stop")
-        )
-        place, size, width = (ir.call(f"gpu.{name}") for name in ("place_in_block", "block_size", "warp_size"))
-        of_block = (size + width - 1) // width
-        first = ir.call("gpu.block") * of_block + place // width
-        self.out += [
-            ir.assign(lane.name, place % width),
-            ir.assign(lanes.name, ir.call("min", width, size - (place - lane))),
-            ir.assign(warps.name, ir.call("gpu.blocks") * of_block),
-            ir.assign(row.name, first if item.start == ir.ZERO else item.start + first),
-            ir.assign(bound.name, ir.Convert(INT64, item.stop)),
-        ]
+        rows = by_warps(item, self._fresh)
+        self.in_warp = True
+        body = self._divided(item, [ir.assign(item.index, rows.row)], rows.lane, rows.lanes)
+        self.in_warp = False
+        body.append(ir.assign(rows.row.name, rows.row + rows.warps))
+        self.out += [*rows.start, ir.While(rows.row.compare("<", rows.bound), body)]
+
+    def _columns(self, item: ir.For) -> None:
+        """Neighbours take neighbouring columns, and so many threads share the loops over a column."""
+        self._touch(read([item]) & self.arrays, written(item.body))
+        columns = by_columns(item, self._fresh)
+        self.column = columns.total
+        self.out += self._divided(item, columns.start, columns.part, columns.parts)
+        self.column = None
+
+    def _divided(self, item: ir.For, start: ir.Block, thread: ir.Var, threads: ir.Var) -> ir.Block:
+        """A trip of a loop, whose loops are for so many threads."""
         outer = self.out, self.pending, self.thread, self.threads
-        self.out, self.pending, self.in_warp = [ir.assign(item.index, row)], Pending(), True
-        self.thread, self.threads = lane, lanes
+        self.out, self.pending, self.thread, self.threads = [*start], Pending(), thread, threads
         self._block(item.body)
         if self.pending:
             self._barrier()
-        body = [*self.out, ir.assign(row.name, row + warps)]
-        self.in_warp = False
+        body = self.out
         self.out, self.pending, self.thread, self.threads = outer
-        self.out.append(ir.While(row.compare("<", bound), body))
+        return body
 
     def _scan(self, item: ir.For, scan: Scan) -> None:
         """Each thread adds up what its part of the trips adds, and runs them from the total of those before it on."""
@@ -519,7 +516,7 @@ class _Body:
                 [*ir.copied(scan.before), ir.assign(own.name, joined(join, own, scan.value, type_))],
             ),
         ]  # fmt: skip
-        prefix = ir.call(self.rewriter.prefix(join, type_), own, neutral(join, type_))
+        prefix = ir.call(self.rewriter.joining("prefix", join, type_), own, neutral(join, type_))
         self.out += [
             ir.assign(before.name, total),
             ir.assign(name, prefix),
@@ -529,7 +526,7 @@ class _Body:
         self._touch(read([item]) & self.arrays, written(item.body))
         self.out.append(ir.For(item.index, first, last, ir.ONE, ir.copied(item.body)))
         if name in self.loops.live[item]:
-            self.out.append(ir.assign(name, ir.call(self.rewriter.total(join, type_), own)))
+            self.out.append(ir.assign(name, ir.call(self.rewriter.joining("total", join, type_), own)))
             self.pending = Pending()
             self.out.append(ir.assign(name, joined(join, before, total, type_)))
 
@@ -627,9 +624,8 @@ class _Body:
         start, stop = loop.start, loop.stop
         if inner is not None:
             width = ir.Var(self._fresh("width"))
-            rows = loop.stop if loop.start == ir.ZERO else loop.stop - loop.start
             # A negative size would make two of them positive.
-            stop = ir.call("max", rows, 0) * width
+            stop = ir.call("max", trips(loop), 0) * width
             self.out.append(ir.assign(width.name, ir.call("max", inner.stop, 0)))
             indices: ir.Block = [
                 ir.assign(loop.index, trip // width if loop.start == ir.ZERO else loop.start + trip // width),
@@ -674,8 +670,10 @@ class _Body:
 
     def _add_up(self, total: Total, before: str) -> None:
         type_ = self.types.scalar(ir.Var(total.name))
-        function = (self.rewriter.warp_total if self.in_warp else self.rewriter.total)(total.join, type_)
-        self.out.append(ir.assign(total.name, ir.call(function, ir.Var(total.name))))
+        kind = "column_total" if self.column else "warp_total" if self.in_warp else "total"
+        joining = self.rewriter.joining(kind, total.join, type_)
+        whole = ir.call(joining, ir.Var(total.name), *(self.column or ()))
+        self.out.append(ir.assign(total.name, whole))
         self.pending = Pending()  # threads meet in it
         self.out.append(ir.assign(total.name, joined(total.join, ir.Var(before), ir.Var(total.name), type_)))
 
