@@ -5,7 +5,7 @@ The steps, the most telling first, each with a time limit of its own:
     driver                   what is installed, and the first calls of the driver, one after the other
     programs                 placed functions: control flow, gradients, variables, errors, what stays on the CPU
     benchmark                beside JAX, CuPy, torch.compile and a copy (`benchmarks/gpu.py`)
-    single operations        eager rows of the op table, and the accuracy of elementary functions
+    single operations        eager rows of the op table, products by cuBLAS, the accuracy of elementary functions
     exchange                 arrays from and to torch, CuPy and JAX
     the op table as kernels  beside the interpreter, floats to the last bits and the others to the bit
     memcheck, racecheck, synccheck   compute-sanitizer, where it is installed, on some programs
@@ -95,7 +95,15 @@ def steps(kind: str, folder: Path) -> list[Step]:
         Step("driver", [sys.executable, "-X", "faulthandler", "-m", "tests.device.first_calls"], 60, tests=False),
         Step("programs", _pytest(placed), 100),
         Step("benchmark", measure, 170, tests=False, again=("--resume",)),
-        Step("single operations", _pytest("tests/device/test_eager_rows.py", "tests/device/test_gpu_functions.py"), 80),
+        Step(
+            "single operations",
+            _pytest(
+                "tests/device/test_eager_rows.py",
+                "tests/device/test_library_products.py",
+                "tests/device/test_gpu_functions.py",
+            ),
+            90,
+        ),
         Step("exchange", _pytest("tests/device/test_exchange.py"), 30),
         Step(
             "the op table as kernels",

@@ -22,9 +22,11 @@ from runtime.device import (
     set_logical_device_configuration as set_virtual_device_configuration,
 )
 from runtime.engine.options import enable_op_determinism
+from runtime.gpu.cublas import enable_tensor_float_32_execution, tensor_float_32_execution_enabled
 
 __all__ = [
-    "VirtualDeviceConfiguration", "enable_op_determinism", "get_device_details", "get_memory_growth",
-    "get_memory_info", "get_transfer_info", "get_virtual_device_configuration", "list_logical_devices",
-    "list_physical_devices", "reset_memory_stats", "set_memory_growth", "set_virtual_device_configuration",
+    "VirtualDeviceConfiguration", "enable_op_determinism", "enable_tensor_float_32_execution", "get_device_details",
+    "get_memory_growth", "get_memory_info", "get_transfer_info", "get_virtual_device_configuration",
+    "list_logical_devices", "list_physical_devices", "reset_memory_stats", "set_memory_growth",
+    "set_virtual_device_configuration", "tensor_float_32_execution_enabled",
 ]  # fmt: skip

@@ -17,8 +17,10 @@ from runtime.codegen.device.spmd import NotOnDevice
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import is_native, lower, why_interpreted
 from runtime.collecting import rarely
+from runtime.engine import library_products
 from runtime.engine.executable import can_describe_values
 from runtime.engine.host_loops import STEERED, steered
+from runtime.engine.library_products import LibraryProduct
 from runtime.engine.partition import part_by_part, sequence
 from runtime.gpu.memory import DeviceArray, Place, Traffic
 from runtime.graph.interpreter import interpret
@@ -47,6 +49,7 @@ class PlacedGraph:
     numbers, stacks, None for tokens) and returns the values of its outputs, on the GPU.
 
     kernels    the kernels that it runs
+    products   what it asks the GPU's library of matrix products for
     on_cpu     what runs on the CPU: (names of ops, why)
     by_host    loops and conditionals that the host steers: (what, why)
     traffic    copies over the bus that its calls have made
@@ -55,6 +58,7 @@ class PlacedGraph:
     def __init__(self, graph: Graph, place: Place) -> None:
         self.graph, self.place = graph, place
         self.kernels: list[DeviceKernel] = []
+        self.products: list[LibraryProduct] = []
         self.calls = 0
         self.on_cpu: list[tuple[list[str], str]] = []
         self.by_host: list[tuple[str, str]] = []
@@ -96,7 +100,17 @@ class PlacedGraph:
             return self._call
 
     def _compiled_in_parts(self, graph: Graph) -> Call:
+        parts = library_products.cuts(graph)
+        if parts and self.place.backend.multiplies():
+            return part_by_part(graph, parts, self._with_or_without_product)
         return sequence(graph, self._native, self._interpreted)
+
+    def _with_or_without_product(self, number: int, part: Graph) -> Call:
+        """A part that is a product for the library, or has none."""
+        if any(map(library_products.is_large, part.nodes)):
+            self.products.append(LibraryProduct(part, self.place, lambda: self._native(part)))
+            return self.products[-1]
+        return sequence(part, self._native, self._interpreted)
 
     def whole(self) -> Call:
         """The graph as one kernel. Raises NotNative."""
@@ -104,6 +118,9 @@ class PlacedGraph:
             found = why_interpreted(node)
             if found is not None:
                 raise NotNative(found[0])
+        parts = library_products.cuts(self.graph)
+        if [len(part) for part in parts] == [1] and self.place.backend.multiplies():
+            return LibraryProduct(self.graph, self.place, lambda: self._compiled(self.graph))
         return self._compiled(self.graph)
 
     def _native(self, part: Graph) -> Call:
@@ -220,6 +237,8 @@ class PlacedGraph:
             f"{_counted(self.calls, 'call')} so far"
         ]
         found += [f"  '{kernel.name}': {line}" for kernel in self.kernels for line in kernel.lines()]
+        asked = sum(product.calls for product in self.products)
+        found += [f"  {_counted(asked, 'product')} by the GPU's library so far"] if self.products else []
         found += [f"  steered by the host: {what}{f', since {why}' if why else ''}" for what, why in self.by_host]
         found += [f"  on the CPU: {', '.join(names)}{f', since {why}' if why else ''}" for names, why in self.on_cpu]
         return [*dict.fromkeys(found), f"  over the bus: {self.traffic}"]

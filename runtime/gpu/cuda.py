@@ -10,6 +10,7 @@ import os
 import struct
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from runtime import errors
-from runtime.gpu import cuda_driver
+from runtime.gpu import cublas, cuda_driver
 from runtime.gpu.interface import (
     BLOCK,
     LAUNCH_FAILED,
@@ -30,6 +31,7 @@ from runtime.gpu.interface import (
     Limits,
     Module,
     OutOfMemory,
+    Product,
     Shape,
 )
 from runtime.profiling import span
@@ -185,6 +187,8 @@ class Cuda:
         self._sizes: dict[int, int] = {}  # of what is allocated, by its address
         self._kept: dict[int, list[int]] = collections.defaultdict(list)  # what was freed, by its size
         self._kept_bytes = 0
+        self._products: cublas.Handle | None = None
+        self._has_library = True  # until it can't be used
 
     def call(self, **fields: Any) -> LaunchCall:
         """What machine code is to do on this GPU."""
@@ -415,6 +419,25 @@ class Cuda:
         except BaseException:  # Ctrl-C
             self._end(stop)
             raise
+
+    def multiplies(self) -> bool:
+        with self._lock, self.entered:
+            if self._products is None and self._has_library and cublas.library() is not None:
+                try:
+                    self._products = cublas.Handle(cublas.library())
+                except errors.InternalError as reason:
+                    warnings.warn(
+                        f"kernels multiply matrices instead of cuBLAS: {reason}", RuntimeWarning, stacklevel=2
+                    )
+                    self._has_library = False
+        return self._products is not None
+
+    def multiply(self, product: Product) -> None:
+        self.check_process()
+        assert self._products is not None
+        with self._lock, self.entered:
+            self.launches += 1
+            self._products.multiply(product)
 
     def _make_urgent(self) -> None:
         """What ends a launch that runs. It can't be made while one does: taking memory of the host's waits for it."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.gpu.interface import C_TYPES, Backend, HostMemory, Limits, Module, OutOfMemory, Shape
+from runtime.gpu.interface import C_TYPES, Backend, HostMemory, Limits, Module, OutOfMemory, Product, Shape
 
 _ALIGNMENT = 256
 _SHAPE = Shape(2, 2)
@@ -84,6 +84,26 @@ class Emulator:
 
     def synchronize(self) -> None:
         """Launches end before `launch` does."""
+
+    def multiplies(self) -> bool:
+        return True
+
+    def multiply(self, product: Product) -> None:
+        rows, inner, columns = product.rows, product.inner, product.columns
+        size = product.bits // 8
+
+        def matrix(place: int, high: int, wide: int, flipped: bool = False) -> np.ndarray:
+            memory = (ctypes.c_uint8 * (high * wide * size)).from_address(place)
+            found = np.ctypeslib.as_array(memory).view(f"f{size}")
+            return found.reshape(wide, high).T if flipped else found.reshape(high, wide)
+
+        for number in range(product.count):
+            a, b, out = (
+                place + number * apart * size
+                for place, apart in zip((product.a, product.b, product.out), product.apart)
+            )
+            left = matrix(a, rows, inner, product.flip_a)
+            np.matmul(left, matrix(b, inner, columns, product.flip_b), out=matrix(out, rows, columns))
 
     def limits(self, kernel: Any) -> Limits:
         return Limits(self.shape.blocks, self.shape.blocks, self.shape.block_size, self.shape)

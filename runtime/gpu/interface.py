@@ -54,6 +54,29 @@ class HostMemory:
     content: np.ndarray
 
 
+@dataclass(frozen=True)
+class Product:
+    """Products of matrices of floats that are stored row after row: out = a @ b, `count` times.
+
+    bits             of a float
+    flip_a, flip_b   whether an operand is stored transposed
+    a, b, out        where the first ones are
+    apart            how many elements the next ones of a, b and out are apart; 0: the same one again
+    """
+
+    bits: int
+    rows: int
+    inner: int
+    columns: int
+    flip_a: bool
+    flip_b: bool
+    a: int
+    b: int
+    out: int
+    count: int = 1
+    apart: tuple[int, int, int] = (0, 0, 0)
+
+
 class LaunchCall(ctypes.Structure):
     """What machine code is to do (`Module.launch_code`): launch a kernel, where one is named, and ask for the end of
     all work at most `asks` times. Whoever has to wait longer asks again, so that Python's handlers of signals get their
@@ -172,6 +195,12 @@ class Backend(Protocol):
         whether its blocks wait for each other. stop: the address of a 64-bit number that becomes 1 if an exception is
         raised before its end (Ctrl-C), so that the kernel ends; None: its end isn't waited for. Under a lock of the
         caller's."""
+
+    def multiplies(self) -> bool:
+        """Whether there is a library that multiplies matrices."""
+
+    def multiply(self, product: Product) -> None:
+        """Lets it do so, when all that was launched before is done; the end isn't waited for."""
 
     def synchronize(self) -> None:
         """Waits for all that was launched."""

@@ -21,7 +21,7 @@ import pytest
 
 from runtime import device
 from runtime.codegen.device import launch
-from runtime.gpu import cuda_driver
+from runtime.gpu import cublas, cuda_driver
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import C_TYPES, Shape
 from runtime.llvm import device_layout as layout
@@ -128,18 +128,19 @@ class Pretended:
     @contextlib.contextmanager
     def installed(self) -> Iterator[Pretended]:
         """Within it, the process finds these GPUs."""
-        drivers, modules = cuda_driver.driver, launch.device_module
+        drivers, modules, library = cuda_driver.driver, launch.device_module, cublas.library
         found = cuda_driver.Driver(self.library)
         backends, device._state.backends = device._state.backends, {}
         device.emulate_gpus(0)
         setattr(cuda_driver, "driver", lambda: found)
         setattr(launch, "device_module", lambda source, record: self.knows(source))
+        setattr(cublas, "library", lambda: None)  # which would ask the real driver
         try:
             yield self
         finally:
             device._state.backends = backends
             device.emulate_gpus(0)
-            cuda_driver.driver, launch.device_module = drivers, modules
+            cuda_driver.driver, launch.device_module, cublas.library = drivers, modules, library
 
 
 _device_module = launch.device_module

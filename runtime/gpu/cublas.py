@@ -1,0 +1,121 @@
+"""NVIDIA's library of matrix products, by ctypes: found where it is installed, by the system, a toolkit, a wheel
+(`nvidia-cublas`), or another library in this process. Without it, kernels multiply matrices themselves.
+
+`AUTOGRAPH_CUBLAS` names another library; an empty text keeps it from being used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import site
+import sysconfig
+from collections.abc import Iterator
+from ctypes import POINTER, c_double, c_float, c_int, c_longlong, c_void_p
+from pathlib import Path
+from typing import Any
+
+from runtime import errors
+from runtime.gpu.interface import Product
+
+_NAMES = [f"libcublas.so.{version}" for version in (13, 12, 11)]
+_DEFAULT_MATH, _TF32_MATH = 0, 3
+_OPERATIONS = (0, 1)  # a matrix as it is, and its transpose
+_NUMBERS: dict[int, Any] = {32: c_float, 64: c_double}
+_FUNCTIONS = {32: "cublasSgemmStridedBatched", 64: "cublasDgemmStridedBatched"}
+
+_PROTOTYPES: dict[str, tuple[Any, ...]] = {
+    "cublasCreate_v2": (POINTER(c_void_p),),
+    "cublasDestroy_v2": (c_void_p,),
+    "cublasSetMathMode": (c_void_p, c_int),
+    # the operations, the sizes, alpha, each operand with its columns' and its matrices' distance, beta, the same of the
+    # result, the number of matrices
+    **{
+        name: (
+            c_void_p, *(c_int,) * 5, POINTER(_NUMBERS[bits]), *(c_void_p, c_int, c_longlong) * 2,
+            POINTER(_NUMBERS[bits]), c_void_p, c_int, c_longlong, c_int,
+        )
+        for bits, name in _FUNCTIONS.items()
+    },
+}  # fmt: skip
+
+_tf32 = False
+
+
+def enable_tensor_float_32_execution(enabled: bool) -> None:
+    """Lets products of float32 matrices on GPUs round their operands to 10 bits after the point ("TF32"), which is
+    several times as fast. Off at first; in TensorFlow it is on. Products that kernels compute are exact in any case."""
+    global _tf32
+    _tf32 = bool(enabled)
+
+
+def tensor_float_32_execution_enabled() -> bool:
+    """Whether products of float32 matrices on GPUs may round their operands."""
+    return _tf32
+
+
+@functools.cache
+def library() -> Any:
+    """The library; None where there is none."""
+    chosen = os.environ.get("AUTOGRAPH_CUBLAS")
+    if chosen is not None:
+        return _opened(chosen) if chosen else None
+    # One that the process has already fits the other libraries in it.
+    loaded = (_opened(name, os.RTLD_NOLOAD) for name in _NAMES)
+    others = (_opened(str(name)) for name in (*_files(), *_NAMES))
+    return next((each for each in (*loaded, *others) if each is not None), None)
+
+
+def _files() -> Iterator[Path]:
+    for folder in {sysconfig.get_path("purelib"), *site.getsitepackages()}:
+        for name in _NAMES:
+            yield from sorted(Path(folder).glob(f"nvidia/*/lib/{name}"), reverse=True)
+    for toolkit in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+        if toolkit:
+            yield from (Path(toolkit) / "lib64" / name for name in _NAMES)
+
+
+def _opened(name: str, mode: int = 0) -> Any:
+    try:
+        found = ctypes.CDLL(name, mode | ctypes.DEFAULT_MODE)
+        for function, types in _PROTOTYPES.items():
+            getattr(found, function).argtypes = types
+    except (OSError, AttributeError):
+        return None
+    return found
+
+
+class Handle:
+    """What products on one GPU are asked for with, in its context. They are in the default stream."""
+
+    def __init__(self, found: Any) -> None:
+        """Raises InternalError."""
+        self._library, self._math = found, _DEFAULT_MATH
+        self._handle = c_void_p()
+        self._done("cublasCreate_v2", ctypes.byref(self._handle))
+
+    def multiply(self, product: Product) -> None:
+        """Raises InternalError."""
+        math = _TF32_MATH if _tf32 else _DEFAULT_MATH
+        if math != self._math:
+            self._done("cublasSetMathMode", self._handle, math)
+            self._math = math
+        number = _NUMBERS[product.bits]
+        rows, inner, columns = product.rows, product.inner, product.columns
+        apart_a, apart_b, apart = product.apart
+        # It goes by columns: what it takes for a matrix is the transpose, and the product's is that of b and a.
+        self._done(
+            _FUNCTIONS[product.bits], self._handle, _OPERATIONS[product.flip_b], _OPERATIONS[product.flip_a],
+            columns, rows, inner, ctypes.byref(number(1)),
+            product.b, inner if product.flip_b else columns, apart_b,
+            product.a, rows if product.flip_a else inner, apart_a,
+            ctypes.byref(number(0)), product.out, columns, apart, product.count,
+        )  # fmt: skip
+
+    def _done(self, function: str, *arguments: Any) -> None:
+        status = getattr(self._library, function)(*arguments)
+        if status:
+            raise errors.InternalError(
+                f"cuBLAS: {function} failed with status {status}; AUTOGRAPH_CUBLAS= keeps it from being used"
+            )
