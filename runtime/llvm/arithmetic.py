@@ -1,7 +1,8 @@
-"""Operators and conversions of numbers as instructions, as numba defines them (NumPy's error model: no exceptions).
+"""Instructions of operators and conversions of numbers. They give what numba's do under NumPy's error model, which
+raises no exceptions.
 
-A number may be a vector (`lanes` of its type): every operator works on each lane, and a single number that meets a
-vector is broadcast to its lanes.
+A number may be a vector (`lanes` of its type). Every operator works lane by lane; a single number is broadcast to the
+lanes of the other operand.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": 
 
 
 def cast(w: Writer, value: Value, target: Scalar) -> Value:
-    """A number as another type: integers wrap around, floats are truncated, as machine instructions do."""
+    """Converts a number as machine instructions do: integers wrap around, floats lose their fraction."""
     if target.lanes > value.type.lanes:
         return splat(w, cast(w, value, target.times(1)), target.lanes)
     source, target = value.type, target.times(value.type.lanes)
@@ -24,7 +25,7 @@ def cast(w: Writer, value: Value, target: Scalar) -> Value:
         return value
     if source.lanes == 1 and source.kind in "iu" and value.text.lstrip("-").isdigit():
         whole = int(value.text)
-        if source.kind == "u":  # LLVM writes the upper half below zero
+        if source.kind == "u":  # LLVM prints the upper half of its range as negative
             whole &= (1 << source.bits) - 1
         if target.kind in "iu" or (target.is_float and abs(whole) <= 1 << 24):
             return literal(whole, target)
@@ -44,12 +45,12 @@ def cast(w: Writer, value: Value, target: Scalar) -> Value:
         return Value(target, value.text)
     found = w.op(f"{instruction} {source.ir} {value.text} to {target.ir}")
     if source.lanes > 1 and instruction.startswith("fpto"):
-        found = w.op(f"freeze {target.ir} {found}")  # lanes at rest hold any numbers
+        found = w.op(f"freeze {target.ir} {found}")  # inactive lanes hold arbitrary numbers
     return Value(target, found)
 
 
 def splat(w: Writer, value: Value, lanes: int) -> Value:
-    """A number in each lane of a vector; a vector as it is."""
+    """A vector with the number in each lane; a vector stays as it is."""
     if value.type.lanes == lanes:
         return value
     target = value.type.times(lanes)
@@ -62,13 +63,13 @@ def splat(w: Writer, value: Value, lanes: int) -> Value:
 
 
 def broadcast(w: Writer, *values: Value) -> list[Value]:
-    """Numbers with as many lanes each as the widest of them."""
+    """The numbers, each with as many lanes as the widest of them."""
     lanes = max([value.type.lanes for value in values])
     return list(values) if lanes == 1 else [splat(w, value, lanes) for value in values]
 
 
 def common(a: Scalar, b: Scalar) -> Scalar:
-    """The type in which numbers with as many lanes meet."""
+    """The common type of numbers that have the same number of lanes."""
     if a is b:
         return a
     return met(a.times(1), b.times(1)).times(a.lanes)
@@ -84,7 +85,7 @@ def truth(w: Writer, value: Value) -> Value:
 
 
 def select(w: Writer, condition: Value, yes: Value, no: Value) -> Value:
-    """One of two numbers of a type, lane by lane where the condition or a number has lanes."""
+    """One of two numbers of the same type; lane by lane if the condition or a number is a vector."""
     condition, yes, no = broadcast(w, condition, yes, no)
     return Value(
         yes.type,
@@ -93,7 +94,7 @@ def select(w: Writer, condition: Value, yes: Value, no: Value) -> Value:
 
 
 def binary(w: Writer, op: str, a: Value, b: Value, result: Scalar) -> Value:
-    """An operator's result, of the type that was inferred, in each lane."""
+    """An operator's result, lane by lane. result: its type for one lane."""
     first = _consecutive(w, op, a, b)
     a, b = broadcast(w, a, b)
     result = result.times(a.type.lanes)
@@ -113,7 +114,7 @@ def binary(w: Writer, op: str, a: Value, b: Value, result: Scalar) -> Value:
 
 
 def _consecutive(w: Writer, op: str, a: Value, b: Value) -> str | None:
-    """The first lane of a sum whose lanes go up by 1: that of such lanes and one number."""
+    """The first lane of a sum, if its lanes go up by 1: the sum of such a vector and a single number."""
     if op != "+" or (a.first is None) == (b.first is None):
         return None
     line, number = (a, b) if a.first is not None else (b, a)
@@ -123,7 +124,7 @@ def _consecutive(w: Writer, op: str, a: Value, b: Value) -> str | None:
 
 
 def compare(w: Writer, op: str, a: Value, b: Value) -> Value:
-    """A comparison; false where either side is NaN, but for `!=`."""
+    """A comparison. Except for `!=`, it is false if either side is NaN."""
     a, b = broadcast(w, a, b)
     if {a.type.kind, b.type.kind} == {"i", "u"} and max(a.type.bits, b.type.bits) == 64:
         return _compare_mixed(w, op, a, b)
@@ -138,7 +139,7 @@ def compare(w: Writer, op: str, a: Value, b: Value) -> Value:
 
 
 def _compare_mixed(w: Writer, op: str, a: Value, b: Value) -> Value:
-    """int64 and uint64, which no type holds both: a number below zero is less than any other."""
+    """Compares int64 with uint64. No type holds both; a negative number is less than any unsigned one."""
     below = a.type.is_signed
     signed = a if below else b
     result = BOOL.times(signed.type.lanes)
@@ -157,7 +158,7 @@ def negated(w: Writer, value: Value, result: Scalar) -> Value:
 
 
 def inverted(w: Writer, value: Value, result: Scalar) -> Value:
-    """All bits of an integer turned over."""
+    """`~`: the integer with all bits inverted."""
     if result.is_float:
         raise Unsupported("~ of a float")
     value = cast(w, value, result)
@@ -183,7 +184,7 @@ def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> 
         return _divided_floats(w, remainder, cast(w, a, result), cast(w, b, result))
     if a.type.kind == "b" or b.type.kind == "b":
         a, b = cast(w, a, INT64), cast(w, b, INT64)
-    # Division of 64 bits costs several times that of 32, so it is done in the width of the operands.
+    # A 64-bit division costs several times as much as a 32-bit one, so the operands keep their width.
     both = common(a.type, b.type)
     a, b = cast(w, a, both), cast(w, b, both)
     ir, flag = both.ir, BOOL.times(both.lanes)
@@ -208,7 +209,8 @@ def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> 
         safe = select(w, zero, one, b)
         quotient, rest = _whole(w, a, safe)
         return cast(w, select(w, zero, none, rest if remainder else quotient), result)
-    # Nothing is divided by zero: NumPy's answer is 0. The smallest integer by -1 has no answer of the same width.
+    # Two divisors need care: by 0, NumPy gives 0; by -1, the quotient of the smallest integer has no value of that
+    # width.
     minus = Value(flag, w.op(f"icmp eq {ir} {b.text}, {literal(-1, both).text}"))
     special = Value(flag, w.op(f"or {flag.ir} {zero.text}, {minus.text}"))
     safe = select(w, special, one, b)
@@ -227,18 +229,19 @@ def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> 
 
 
 def _divisor(value: Value) -> int | None:
-    """A literal above zero, in each lane: nothing is special about it as a divisor."""
+    """The value of a divisor that is a positive constant, which needs no checks; else None."""
     text = value.text.removeprefix(f"splat ({value.type.times(1).ir} ").rstrip(")")
     return int(text) if text.isdigit() and int(text) > 0 else None
 
 
 def _whole(w: Writer, a: Value, b: Value) -> tuple[Value, Value]:
-    """Quotient and remainder of integers, cut off towards zero; b isn't zero. The one that isn't used goes away."""
+    """Quotient and remainder of integers, rounded towards zero; `b` isn't zero. LLVM removes what isn't used."""
     type_ = a.type
     sign = "s" if type_.is_signed else "u"
     if type_.lanes == 1 or type_.bits == 64 or b.text.startswith("splat"):
         return tuple(Value(type_, w.op(f"{sign}{name} {type_.ir} {a.text}, {b.text}")) for name in ("div", "rem"))  # type: ignore[return-value]
-    # No machine divides vectors of integers. A quotient of float64 is further from the next integer than it is off.
+    # No machine divides vectors of integers. In float64, the rounding error of a quotient of 32-bit integers is less
+    # than its distance to the next integer, so truncation gives the exact quotient.
     x, y = cast(w, a, FLOAT64), cast(w, b, FLOAT64)
     quotient = cast(w, Value(x.type, w.op(f"fdiv {x.type.ir} {x.text}, {y.text}")), type_)
     product = w.op(f"mul {type_.ir} {quotient.text}, {b.text}")
@@ -282,7 +285,7 @@ def _power(w: Writer, a: Value, b: Value, result: Scalar) -> Value:
         return _called(w, "pow", a, b)
     if result.lanes > 1:
         raise Unsupported("integer powers of vectors")
-    # By squaring; exponents below zero don't come here (the text checks them), and would give 1.
+    # By squaring. Kernels check beforehand that the exponent isn't negative; one that is would give 1.
     base, exponent, product = (w.stack(result.ir) for _ in range(3))
     for place, value in ((base, a.text), (exponent, b.text), (product, "1")):
         w.line(f"store {result.ir} {value}, ptr {place}")

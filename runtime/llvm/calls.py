@@ -1,8 +1,7 @@
-"""The functions that kernels call, as instructions.
+"""How the functions that kernels call become instructions.
 
-Functions of the library that are plain Python are translated like kernels (`program.py`). Those that are machine
-operations, which the library has as intrinsics for numba, are in the table `BUILTINS` here; the types of their results
-are in `kernel_ir/result_types.py`.
+Library functions in plain Python are compiled like kernels (`program.py`). Machine operations, which the library has as
+intrinsics for numba, are in the table `BUILTINS` here; the types of their results are in `kernel_ir/result_types.py`.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ Operand = Any  # Value, ArrayValue, a tuple of them, ElementType, Function
 class CallRule:
     """How a function is called.
 
-    write       writes the instructions: of a Writer, operands and the result's type
-    allocates   whether it may fail for want of memory, by the types of the arguments
+    write       writes the instructions, given a Writer, the operands and the result's type
+    allocates   whether it may run out of memory, given the types of the arguments
     lanes       whether operands may be vectors
-    type_of     gives the type of the result for those of the arguments, None where there is no result: for functions of
-                the program, whose results are inferred
+    type_of     gives the type of the result, or None if there is none, from the types of the arguments. Only functions
+                of the program have it, since their results are inferred
     """
 
     write: Callable[[Writer, Sequence[Any], Any], Any]
@@ -94,7 +93,7 @@ def _intrinsic(name: str, flags: str = "") -> CallRule:
     return CallRule(write, lanes=True)
 
 
-_C_NAMES = {"gamma": "tgamma"}  # where C has another name than Python; float32 has it with an f at the end
+_C_NAMES = {"gamma": "tgamma"}  # where C's name differs from Python's; the name for float32 has an f appended
 
 
 def _c_library(name: str) -> CallRule:
@@ -116,7 +115,7 @@ def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
 
 
 def _chosen(op: str) -> CallRule:
-    """Python's `min` and `max`: the first of equals, and the first where a comparison with NaN is false."""
+    """Python's `min` and `max`: of equal operands the first, and also the first if the other is NaN."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         best, *others = (arithmetic.cast(w, operand, type_) for operand in operands)
@@ -128,7 +127,7 @@ def _chosen(op: str) -> CallRule:
 
 
 def _classified(comparison: str, value: float) -> CallRule:
-    """A truth value from the size of a float."""
+    """A comparison of a float's absolute value with a constant."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         x = arithmetic.cast(w, operands[0], result_types.real(operands[0].type.times(1)))
@@ -140,7 +139,7 @@ def _classified(comparison: str, value: float) -> CallRule:
 
 
 def _reassociable(instruction: str) -> CallRule:
-    """An accumulation step whose order the machine may choose, so that loops over it use vector registers."""
+    """An accumulation step that may be reordered, so that loops over it can be vectorised."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         total, value = operands[0], arithmetic.cast(w, operands[1], type_)
@@ -225,7 +224,7 @@ def _by_lane(w: Writer, name: str, item: Value, given: Scalar) -> Value:
 
 
 def _here(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-    """The address of the stack where the function stands."""
+    """The address of the function's stack frame."""
     w.program.declare("declare ptr @llvm.frameaddress.p0(i32)")
     return Value(INT64, w.op(f"ptrtoint ptr {w.op('call ptr @llvm.frameaddress.p0(i32 0)')} to i64"))
 

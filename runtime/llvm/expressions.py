@@ -11,7 +11,7 @@ from runtime.llvm import arithmetic, calls
 from runtime.llvm.writer import ArrayValue, Value, Writer, literal
 
 _CHEAP_OPERATORS = frozenset({"+", "-", "*", "&", "|", "^", "not"})
-_MOST_CHEAP = 5  # instructions that are computed in vain rather than jumped over
+_MOST_CHEAP = 5  # instructions: so many are computed speculatively rather than jumped over
 _MAY_BE_CONSTANT = frozenset({ir.Const, ir.Var, ir.Unary, ir.Binary})
 _OWN_TYPES = frozenset({"//", "%", "**"})  # operators whose operands keep their types
 
@@ -30,7 +30,7 @@ def any_value(w: Writer, item: ir.Expr) -> Value | ArrayValue:
 
 
 def value(w: Writer, item: ir.Expr, type_: Scalar | None = None) -> Value:
-    """The value of an expression that is a number: as the type given, or as its own."""
+    """The value of an expression that is a number, converted to `type_` if that is given."""
     if type_ is not None and type(item) in _MAY_BE_CONSTANT:
         folded = w.types.constant(item)
         if folded is not None and (type_.is_float or not isinstance(folded, float)):
@@ -50,12 +50,12 @@ def array(w: Writer, item: ir.Expr) -> ArrayValue:
 
 
 def typed(w: Writer, item: ir.Expr, type_: Type) -> Value | ArrayValue:
-    """The value of an expression as a variable of this type holds it."""
+    """The value of an expression, converted to the type of the variable that it is for."""
     return value(w, item, type_) if isinstance(type_, Scalar) else array(w, item)
 
 
 def condition(w: Writer, item: ir.Expr) -> str:
-    """The operand of a truth value that decides where to go on."""
+    """The operand of a branch's condition."""
     found = arithmetic.truth(w, value(w, item))
     if found.type.lanes > 1:
         raise Unsupported("a condition that differs between lanes")
@@ -87,7 +87,7 @@ def _load(w: Writer, item: ir.Load) -> Value:
 
 
 def element(w: Writer, base: ir.Expr, position: ir.Expr) -> str:
-    """An array's element, as instructions name it that load or store it."""
+    """The pointer operand of a load or store of an array's element, with its alignment."""
     whole = array(w, base)
     index = value(w, position)
     if index.type.is_float or index.type == BOOL:
@@ -133,7 +133,7 @@ def _logic(w: Writer, item: ir.Logic) -> Value:
     for operand in item.operands[1:]:
         if is_cheap(operand):
             other = condition(w, operand)
-            # Unlike `and i1`, it doesn't look at the second operand unless it is needed.
+            # Unlike `and i1`, `select` ignores poison in the second operand if the first decides.
             chosen = f"i1 {other}, i1 false" if is_and else f"i1 true, i1 {other}"
             result = w.op(f"select i1 {result}, {chosen}")
             continue
@@ -171,7 +171,7 @@ def _select(w: Writer, item: ir.Select) -> Value | ArrayValue:
 
 
 def call(w: Writer, item: ir.Call) -> Any:
-    """A call's result; None where there is none, a list of several."""
+    """A call's result: None if there is none, a list if there are several."""
     operands = [_argument(w, each) for each in item.arguments]
     if w.joined and item.function in calls.JOINED and item.arguments[0] in w.joined:
         joint: Value = w.program.joined_call(w, item.function, operands[0])
@@ -191,7 +191,7 @@ def _called(w: Writer, item: ir.Call) -> Value | ArrayValue:
 
 
 def _argument(w: Writer, item: ir.Expr) -> calls.Operand:
-    """An argument: a value, several, an element type, or the name of a function."""
+    """An argument: a value, a tuple of values, an element type, or the name of a function."""
     named = w.types.named(item)
     if named is not None:
         return named
@@ -201,12 +201,12 @@ def _argument(w: Writer, item: ir.Expr) -> calls.Operand:
 
 
 def is_cheap(item: ir.Expr) -> bool:
-    """Whether an expression may be computed where it isn't needed: that costs little and does no harm."""
+    """Whether an expression may be computed speculatively: it is cheap and has no effects."""
     return _cost(item) <= _MOST_CHEAP
 
 
 def _cost(item: ir.Expr) -> int:
-    """The number of instructions; more than `_MOST_CHEAP` where one of them may not be computed in vain."""
+    """The number of instructions; more than `_MOST_CHEAP` if one of them must not be computed speculatively."""
     if isinstance(item, (ir.Var, ir.Const)):
         return 0
     if isinstance(item, (ir.Unary, ir.Binary)):

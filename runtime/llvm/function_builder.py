@@ -1,4 +1,4 @@
-"""Builds functions in LLVM's textual IR: all that isn't a function of a kernel (`writer.py`)."""
+"""Builds the functions in LLVM IR that aren't a kernel's own (those: `writer.py`)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ INTRINSICS = (
 
 
 class Loop:
-    """A loop being built: its counter and loop-carried values. The body stores their next values in `following`; after
-    the loop `values` are the final ones."""
+    """A loop being built: its counter and its loop-carried values. The body puts the values for the next trip into
+    `following`; after the loop, `values` are the final ones."""
 
     def __init__(self, index: str, values: list[str]) -> None:
         self.index = index
@@ -96,12 +96,12 @@ class FunctionBuilder(FunctionText):
         self.block(f"{base}.end")
 
     def leave_if(self, condition: str, result: str) -> None:
-        """Returns where the condition holds. result: with its type."""
+        """Returns from the function if the condition holds. result: with its type."""
         with self.if_then(condition):
             self.end(f"ret {result}")
 
     def either(self, condition: str, type_: str, yes: Callable[[], str], no: Callable[[], str]) -> str:
-        """One of two values, of which only that one is computed."""
+        """`yes` or `no`, of which only the one that is needed is computed."""
         base = self.name()[1:]
         self.split(condition, f"{base}.yes", f"{base}.no")
         found = []
@@ -114,7 +114,7 @@ class FunctionBuilder(FunctionText):
 
     @contextlib.contextmanager
     def forever(self) -> Iterator[None]:
-        """Repeats what is written in it until that leaves the function or goes to another block."""
+        """Repeats its body, which has to return or to jump to another block."""
         label = self.label()
         self.block(label)
         yield
@@ -147,7 +147,8 @@ class FunctionBuilder(FunctionText):
 
 
 def defined(head: str, body: Callable[[FunctionBuilder], str | None]) -> str:
-    """The text of a function. head: `internal i64 @f(i64 %x) nounwind`; body: writes it, and gives its result."""
+    """The text of a function. head: such as `internal i64 @f(i64 %x) nounwind`. body: writes the function and gives its
+    result, None if there is none."""
     f = FunctionBuilder(f"define {head}")
     result = body(f)
     type_ = head.partition("@")[0].split()[-1]

@@ -1,15 +1,14 @@
 """Type inference: the type of each expression and each variable in a function, for given types of its parameters.
 
-A variable has one type: the one in which all values that it is assigned meet (`unified`). Inference goes over the
-statements until no type changes; an expression in which something isn't known yet has the type None meanwhile. The
-library's functions are generic, so each is inferred once for each list of parameter types that it is called with. A
-function that calls itself declares what it returns.
+Expressions that lowering made have their types already (`kernel_ir/ir.py`). Inference finds those of library functions
+and of kernels that are known as text. Library functions are generic: each is inferred once for every list of parameter
+types that it is called with.
 
-Expressions that lowering made have their types (`kernel_ir/ir.py`), which are taken as they are. Inference is for the
-library's functions, and for kernels that are known as text.
+A variable has one type, the common type of all values that it is assigned (`unified`). Inference goes over the
+statements until no type changes; until a type is known it is None. A recursive function declares what it returns.
 
-A name may stand for a tuple: after `failed = (a, b)`, `return (1,) + failed` returns three values. Such a name is no
-variable: its items are written where it is used.
+A name may stand for a tuple: after `failed = (a, b)`, `return (1,) + failed` returns three values. Such a name isn't a
+variable; its items are used in its place.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ from runtime.kernel_ir.types import (
 from runtime.llvm import calls
 
 _FOLDED: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "**": lambda a, b: a**b,
-    "<<": lambda a, b: a << b,
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "<<": lambda a, b: a << b,
 }  # fmt: skip
 _LARGEST_SHIFT = 64
 
@@ -46,10 +44,10 @@ class Inference:
     """The types in one function for given types of its parameters.
 
     variables   the type of each variable, in the order in which they are first assigned
-    assigned    the variables that are assigned a value, parameters among them or not
+    assigned    the variables that are assigned a value, including such parameters
     tuples      the names that stand for tuples, with the items
     result      the type of what the function returns, a Tuple of several; None where it returns nothing
-    allocates   whether anything in it may fail for want of memory
+    allocates   whether anything in it may run out of memory
     called      the names of what it calls
     """
 
@@ -71,7 +69,7 @@ class Inference:
         self._note_calls()
         self._settled, self._changed = False, True
         while self._changed and not self._settled:
-            self._settled = True  # until a type is missing, or one that may have been looked at changes
+            self._settled = True  # until a type is missing, or one changes that may have been used
             self._changed = False
             self._types.clear()
             self._block(function.body)
@@ -101,7 +99,7 @@ class Inference:
         if type(value) is ir.Call:
             type_ = self.of(value)
             if type_ is None:
-                return  # the next round knows
+                return  # known in the next round
             if not isinstance(type_, Tuple) or len(type_.items) != len(item.targets):
                 raise Unsupported("unpacking")
             for name, each in zip(item.targets, type_.items):
@@ -114,7 +112,7 @@ class Inference:
             self._assign_type(name, self.of(source))
 
     def _assign_type(self, name: str, type_: Type | None) -> None:
-        """Takes in that a variable is assigned a value of a type."""
+        """Records that a variable is assigned a value of this type."""
         self.assigned.add(name)
         before = self.variables.setdefault(name, None)
         if type_ is before or type_ == before:
@@ -122,7 +120,7 @@ class Inference:
         after = self.variables[name] = unified(before, type_)
         if after != before:
             self._changed = True
-            self._settled = self._settled and before is None  # one that was None has been noticed where it was read
+            self._settled = self._settled and before is None  # where it was None, its reads have reset the flag
 
     def _alloc(self, item: ir.Alloc) -> None:
         size, element = self.of(item.size), item.element
@@ -160,7 +158,7 @@ class Inference:
 
     @staticmethod
     def bounds(item: ir.For) -> list[ir.Expr]:
-        """The bounds of a loop that decide about the type of its index: those that `range` doesn't assume anyway."""
+        """The bounds of a loop that determine the type of its index: those that differ from the defaults of `range`."""
         if item.step != ir.ONE:
             return [item.start, item.stop, item.step]
         return [item.stop] if item.start == ir.ZERO else [item.start, item.stop]
@@ -175,11 +173,11 @@ class Inference:
             return
         types = [self.of(each) for each in items]
         known = tuple(type_ for type_ in types if type_ is not None)
-        if len(known) == len(types):  # otherwise the next round knows
+        if len(known) == len(types):  # else it is known in the next round
             self.result = unified(self.result, Tuple(known))
 
     def returned(self, item: ir.Return | ir.Fail) -> tuple[ir.Expr, ...]:
-        """The values with which a statement leaves the function."""
+        """The values that a statement returns from the function."""
         if isinstance(item, ir.Return):
             return item.values
         values = self._failures.get(item)
@@ -196,7 +194,7 @@ class Inference:
     # --- expressions -------------------------------------------------------------------------------------------------
 
     def items(self, item: ir.Expr) -> tuple[ir.Expr, ...] | None:
-        """The items of an expression that is a tuple: `(a, b)`, `(1,) + failed`; None for anything else."""
+        """The items of a tuple expression such as `(a, b)` or `(1,) + failed`; None for any other expression."""
         kind = type(item)
         if kind is ir.Tuple:
             return item.items  # type: ignore[union-attr]
@@ -237,7 +235,7 @@ class Inference:
         return type_
 
     def constant(self, item: ir.Expr) -> bool | int | float | None:
-        """The value of a constant, or of a few operators on plain integers; None for any other expression."""
+        """The value of a constant expression; None for any other."""
         kind = type(item)
         if kind is ir.Const:
             return _rounded(item)  # type: ignore[arg-type]
@@ -258,14 +256,13 @@ class Inference:
         a = self.constant(item.left) if type(b) is int else None
         if type(a) is not int or type(b) is not int:
             return None
-        if item.op in ("**", "<<") and not 0 <= b <= _LARGEST_SHIFT:
+        if item.op == "<<" and not 0 <= b <= _LARGEST_SHIFT:
             return None
         value = _FOLDED[item.op](a, b)
-        # Other operators wrap around, as those of int64 do. Powers are how the library writes large constants: 2**63.
-        return value if -(2**63) <= value < (2**64 if item.op == "**" else 2**63) else None
+        return value if -(2**63) <= value < 2**63 else None  # else it wraps around at run time
 
     def _literal(self, item: ir.Expr) -> Type | None:
-        """The type of a constant that isn't a `Const`; None where it is no constant."""
+        """The type of a constant expression that isn't a `Const`; None for any other expression."""
         value = self.constant(item)
         if value is None:
             return None
@@ -278,7 +275,7 @@ class Inference:
     def _var(self, item: ir.Var) -> Type | None:
         if item.name in self.variables:
             return self.variables[item.name]
-        return self._literal(item)  # None: it is assigned further down
+        return self._literal(item)  # None: the assignment comes later
 
     def _size(self, item: ir.Size | ir.Dim) -> Type:
         self.of(item.array)
@@ -341,7 +338,7 @@ class Inference:
         return known[1] if known is not None else self._called(item)[1]
 
     def _called(self, item: ir.Call) -> tuple[bool, Type | None]:
-        """Whether the types of a call's arguments are known, and that of its result: None where there is none."""
+        """Whether the types of a call's arguments are known; and the type of its result, None if there is none."""
         types = [self._argument(each) for each in item.arguments]
         if any(type_ is None for type_ in types):
             self._settled = False
@@ -357,19 +354,19 @@ class Inference:
         return True, result_type(*types)
 
     def _note_calls(self) -> None:
-        """Takes in what is called for results whose types are known."""
+        """Records the calls whose types are known already, which no rule below comes to."""
         for statement in ir.walk(self.function.body):
             for item in ir.expressions(statement):
                 if type(item) is ir.Call and item.type is not None:
                     self._check_result(item, self._called(item)[1])
 
     def _check_result(self, item: ir.Call, found: Type | None) -> None:
-        """What a function of the program returns must be what the call says, with AUTOGRAPH_STRICT=1."""
+        """Checks that a function returns what its call states (with AUTOGRAPH_STRICT=1)."""
         if found != item.type and os.environ.get("AUTOGRAPH_STRICT") == "1":
             raise AssertionError(f"{print_python.expression(item)} is declared as {item.type}, but gives {found}")
 
     def _argument(self, item: ir.Expr) -> Any:
-        """The type of an argument, or what it names that isn't a value; None as long as it isn't known."""
+        """The type of an argument, or what it names if it isn't a value; None while that is unknown."""
         named = self.named(item)
         if named is not None:
             return named
@@ -380,7 +377,7 @@ class Inference:
         return None if isinstance(item, ir.ElementType) else self.of(item)
 
     def named(self, item: ir.Expr) -> calls.ElementType | calls.Function | None:
-        """What an argument names that isn't a value: an element type, or a function of the program."""
+        """What an argument names if it isn't a value: an element type, or a function of the program."""
         kind = type(item)
         if kind is ir.Var:
             name = item.name  # type: ignore[union-attr]
@@ -395,7 +392,7 @@ class Inference:
 
 
 def _rounded(item: ir.Const) -> bool | int | float:
-    """A constant's value: one of float32 may be written with more digits than it has."""
+    """A constant's value; a float32 is rounded, since it may be written with more digits than it has."""
     if item.type != FLOAT32:
         return item.value
     try:
@@ -406,7 +403,8 @@ def _rounded(item: ir.Const) -> bool | int | float:
 
 
 def _is_plain(item: ir.Expr) -> bool:
-    """Whether an expression may be an operand of one that is computed here: a constant as Python writes numbers."""
+    """Whether an expression may be an operand of a constant expression: no constant, or one that Python writes without
+    a type."""
     return type(item) is not ir.Const or item.type in (INT64, FLOAT64) or (item.type == UINT64 and item.value >= 2**63)
 
 

@@ -1,7 +1,7 @@
-"""The processor that code is made for: this one, or no more of it than AUTOGRAPH_PROCESSOR names.
+"""The processor that code is compiled for: this one, or the part of it that AUTOGRAPH_PROCESSOR names.
 
 The levels of x86-64 are those of its application binary interface: `x86-64` (SSE2), `x86-64-v2` (SSE4.2), `x86-64-v3`
-(AVX2, FMA) and `x86-64-v4` (AVX-512). A level serves to see on one machine what users of others get.
+(AVX2, FMA) and `x86-64-v4` (AVX-512). A level shows on one machine what users of other machines get.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def name() -> str:
 
 @functools.cache
 def features() -> dict[str, bool]:
-    """LLVM's names of what processors may have, each with whether this one has it."""
+    """Processor features by LLVM's names, and whether this processor has them."""
     found = dict(llvm.get_host_cpu_features())
     limit = _limit()
     if not limit:
@@ -42,7 +42,7 @@ def features() -> dict[str, bool]:
 
 
 def flags() -> str:
-    """The features in the form that LLVM's target machines take."""
+    """The features as LLVM's target machines take them."""
     return ",".join(f"{'+' if there else '-'}{feature}" for feature, there in sorted(features().items()))
 
 

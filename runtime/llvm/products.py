@@ -1,4 +1,4 @@
-"""Calls of matrix products of floats, which are linked by these symbols (`codegen/native_runtime/gemm.py`)."""
+"""Calls of matrix products of floats, which are linked by the symbols `SYMBOLS` (`codegen/native_runtime/gemm.py`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SYMBOLS = {"float32": "autograph_product_float32", "float64": "autograph_product
 
 
 def write(w: Writer, operands: Sequence[Any], type_: Any) -> None:
-    """Calls the product: arrays and offsets in them, rows, inner and columns, whether `a` and `b` are stored
-    transposed, number of threads."""
+    """Calls the product. operands: the three arrays, each with an offset; rows, inner dimension, columns; whether `a`
+    and `b` are stored transposed; the number of threads."""
     a, a0, b, b0, out, out0, rows, inner, columns, transposed_a, transposed_b, threads = operands
     symbol = SYMBOLS[out.type.element.name]
     w.program.declare(f"declare void @{symbol}(ptr, ptr, ptr, i64, i64, i64, i64, i64)")

@@ -1,4 +1,4 @@
-"""A kernel's functions, with those of the library that they call, as the text of one LLVM module."""
+"""The LLVM module of a kernel: its functions, and the library functions that they call."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 2000}'  # of branches that are 
 
 
 class Interface(Protocol):
-    """What the world outside calls for a kernel: `wrapper.py`'s function of Python's, or another one."""
+    """The function by which other code calls a kernel: that of `wrapper.py`, for Python, or another one."""
 
     @property
     def MEMORY(self) -> str:
-        """The functions `@allocate`, `@take` and `@drop`, by which kernels have arrays."""
+        """The functions `@allocate`, `@take` and `@drop`, which manage the memory of arrays."""
 
     @property
     def SUPPORT(self) -> str:
-        """What the function's text needs besides."""
+        """Declarations and functions that the function's text needs."""
 
     @property
     def INTERRUPTED(self) -> str:
-        """The function `@interrupted`, by which loops ask whether they are to end."""
+        """The function `@interrupted`, by which loops poll for Ctrl-C."""
 
     def text(self, symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
         """The function `symbol`, which calls the kernel."""
@@ -39,7 +39,7 @@ class Interface(Protocol):
 
 @dataclass
 class Callee:
-    """A function of the program for certain types of its parameters."""
+    """A function of the program, for given types of its parameters."""
 
     function: ir.Function
     symbol: str
@@ -57,7 +57,7 @@ class Callee:
 
     @property
     def direct(self) -> bool:
-        """Whether it returns its result; else a status, and the result by way of pointers."""
+        """Whether it returns its result; else it returns a status, and the results through pointers."""
         return not self.allocates and (self.result is None or isinstance(self.result, Scalar))
 
 
@@ -78,7 +78,7 @@ class Library:
 
 
 def _definitions(text: str) -> tuple[str, dict[str, str]]:
-    """A module's text without its functions, and the text of each function."""
+    """The text of a module outside its functions, and the text of each function."""
     definitions: dict[str, str] = {}
     kept: list[str] = []
     name: str | None = None
@@ -95,7 +95,7 @@ def _definitions(text: str) -> tuple[str, dict[str, str]]:
 
 
 class _Parsed(Mapping[str, ir.Function]):
-    """Functions by name, parsed when they are first asked for: a kernel calls a few of some hundred."""
+    """Functions by name, each parsed at its first use: a kernel calls only a few of them."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -126,11 +126,11 @@ def _no_failure(function: ir.Function, item: ir.Fail) -> tuple[ir.Expr, ...]:
 
 
 class Program:
-    """Takes in functions as they are called, and writes the module.
+    """Collects functions as they are called, and writes the module.
 
-    functions   those of the kernel; they stay as they are
+    functions   those of the kernel, which aren't changed
     failure     gives the values that a function returns for a `Fail` in it
-    builtins    the functions that are instructions
+    builtins    the functions that are written as instructions
     spmd        whether many threads run the program together: its loops aren't taken apart, and what it allocates may
                 be written by another thread
     modules     formulas that are used: symbol → the module to link
@@ -179,7 +179,7 @@ class Program:
     # --- functions ---------------------------------------------------------------------------------------------------
 
     def function(self, name: str, parameters: Sequence[Any]) -> Callee:
-        """The function for these types; written when it is first asked for."""
+        """The function for these types, written at its first use."""
         if not all(isinstance(type_, (Scalar, Array)) for type_ in parameters):
             raise Unsupported(f"the arguments of {name}")
         key = (name, tuple(parameters))
@@ -218,8 +218,8 @@ class Program:
         for name, type_ in zip(types.parameters, callee.parameters):
             places = w.places[name] if isinstance(type_, Array) else [w.places[name]]
             for position, (part, place) in enumerate(zip(part_types(type_), places)):
-                # Nothing is written through a kernel's arguments, so they may be one array under two names; where many
-                # threads run it they may be written to, and by other threads between any two barriers.
+                # A kernel doesn't write to its arguments, so `noalias` holds even if two of them are one array. If many
+                # threads run it, it may write to them, and other threads do between any two barriers.
                 alone = " noalias" if is_kernel and position == 1 and name not in written else ""
                 declared.append(f"{part}{alone} %p{count}")
                 w.line(f"store {part} %p{count}, ptr {place}")
@@ -228,7 +228,7 @@ class Program:
                 if name in types.assigned:
                     w.line(f"call void @take(ptr %p{count - 2 - type_.rank})")
                 else:
-                    w.arrays.remove(name)  # the caller holds it
+                    w.arrays.remove(name)  # the caller holds a reference
         results = part_types(callee.result)
         if not callee.direct:
             declared += [f"ptr noalias %out{i}" for i in range(len(results))]
@@ -319,15 +319,15 @@ class Program:
     # --- what functions need -----------------------------------------------------------------------------------------
 
     def declare(self, text: str) -> None:
-        """Declares a function outside of the module."""
+        """Declares a function that is outside the module."""
         self._declarations.setdefault(text)
 
     def need(self, name: str) -> None:
-        """Takes in a function of ours that is written in LLVM's text."""
+        """Includes a support function, by its symbol."""
         self._support.setdefault(name)
 
     def intrinsic(self, w: Writer, name: str, *operands: Value, flags: str = "") -> Value:
-        """A function of floats that LLVM knows; flags: what it may take for granted."""
+        """Calls an LLVM intrinsic over floats. flags: fast-math flags."""
         operands = tuple(arithmetic.broadcast(w, *operands))
         type_ = operands[0].type
         symbol = f"@llvm.{name}.{f'v{type_.lanes}' if type_.lanes > 1 else ''}f{type_.bits}"
@@ -336,7 +336,7 @@ class Program:
         return Value(type_, w.op(f"call {flags}{type_.ir} {symbol}({given})"))
 
     def external(self, w: Writer, symbol: str, type_: Scalar, operands: Sequence[Value]) -> Value:
-        """A function of floats of the C library, of which only the result matters."""
+        """Calls a function over floats of the C library; it is declared to have no effects."""
         self.declare(
             f"declare {type_.ir} @{symbol}({', '.join([type_.ir] * len(operands))}) nounwind willreturn memory(none)"
         )
@@ -348,9 +348,10 @@ class Program:
         return name not in self.functions and name in self._formulas()
 
     def joined_arguments(self, types: Inference) -> frozenset[ir.Expr]:
-        """What a function asks several formulas about that have a joint one (`codegen/math/vector_functions.py`).
+        """The arguments for which a function calls several formulas that can be computed jointly
+        (`codegen/math/vector_functions.py`).
 
-        Not in nests, of which LLVM makes vectors, where it makes none of calls with several results.
+        Calls in nests aren't joined where LLVM can't vectorise calls with several results.
         """
         if not types.called.issuperset(calls.JOINED):
             return frozenset()
@@ -372,7 +373,7 @@ class Program:
         return frozenset(each for each, names in asked.items() if len(names) > 1 and each not in inside)
 
     def joined_call(self, w: Writer, name: str, operand: Value) -> Value:
-        """A function's result from a call that gives another's, too: LLVM makes one of two such calls."""
+        """A function's result from a joint call, which also gives another function's; LLVM merges equal calls."""
         name = name.rpartition(".")[2]
         joint, type_ = self._formulas()[name].joined, operand.type
         symbol = self._linked(joint, type_)
@@ -383,14 +384,14 @@ class Program:
         return Value(type_, w.op(f"extractvalue {both} {found}, {joint.names.index(name)}"))
 
     def _linked(self, formula: Any, type_: Scalar) -> str:
-        """The symbol of a formula for a type, whose module is linked."""
+        """The symbol of a formula for a type; its module will be linked."""
         symbol: str = formula.symbol(type_.bits, type_.lanes)
         if symbol not in self.modules:
             self.modules[symbol] = formula.module(type_.bits, type_.lanes)
         return symbol
 
     def vector_call(self, w: Writer, name: str, operands: Sequence[Value]) -> Value:
-        """A function of floats of our own, which has versions for vectors or is written out where it is called."""
+        """Calls a formula of ours, which has vector versions or is inlined."""
         operands = arithmetic.broadcast(w, *operands)
         type_ = operands[0].type
         formula = self._formulas()[name]
@@ -408,5 +409,5 @@ _LOOPING = frozenset({"lib.matmul", "lib.gemm", "lib.int_matmul", "lib.in_thread
 
 
 def _takes_long(kernel: Callee) -> bool:
-    """Whether a kernel is worth giving up Python's lock: it loops, or calls a function that may."""
+    """Whether a kernel may run long enough to release the interpreter lock: it loops, or calls a function that may."""
     return _loops(kernel.function) or not _LOOPING.isdisjoint(kernel.called)

@@ -31,7 +31,7 @@ def _assign(w: Writer, item: ir.Assign) -> None:
             _assign_several(w, item.targets, w.types.items(item.value))
         return
     (name,) = item.targets
-    if name not in w.types.tuples:  # the items of a tuple are written where it is used
+    if name not in w.types.tuples:  # the items of a tuple are used in its place
         _to_variable(w, name, _for_variable(w, name, item.value))
 
 
@@ -51,7 +51,7 @@ def _to_variable(w: Writer, name: str, found: Value | ArrayValue) -> None:
 def _assign_several(w: Writer, names: Sequence[str], values: Sequence[ir.Expr]) -> None:
     found = [_for_variable(w, name, item) for name, item in zip(names, values)]
     sources = [item.name for item in values if isinstance(item, ir.Var)]
-    if sorted(names) == sorted(sources):  # an exchange: no reference comes or goes
+    if sorted(names) == sorted(sources):  # an exchange leaves the reference counts as they are
         for name, each in zip(names, found):
             w.store(name, each)
         return
@@ -141,7 +141,7 @@ def _for(w: Writer, item: ir.For) -> None:
     block(w, item.body)
     w.loops.pop()
     w.block(following)
-    # With a step of 1 the index can't overflow: it is below the bound.
+    # With a step of 1 the index can't overflow, since it is below the bound.
     flags = f" n{sign}w" if step == 1 else ""
     again = w.op(f"load {kind.ir}, ptr {counter}")
     w.line(f"store {kind.ir} {w.op(f'add{flags} {kind.ir} {again}, {step}')}, ptr {counter}")
@@ -153,14 +153,14 @@ def _for(w: Writer, item: ir.For) -> None:
     w.block(after)
 
 
-# Elements of a row up to which LLVM unrolls it, so that it may make vectors of several rows.
+# Up to so many elements, LLVM may unroll a row, and then vectorise over several rows.
 _UNROLLED = 4
-_WIDE = 16  # elements that may fit a vector
-_TAKEN_TOGETHER = 32  # bytes of a row up to which totals of several rows are vectors
+_WIDE = 16  # elements: about as many as fit a vector
+_TAKEN_TOGETHER = 32  # bytes of a row: up to so many, LLVM computes totals of several rows as vectors
 
 
 def _row_hint(w: Writer, item: ir.For, count: str) -> str | None:
-    """What LLVM is told of a loop along a row whose length is a constant, in what one thread runs of a nest."""
+    """The hint for a loop along a row of constant length in a part of a nest; None for other loops."""
     function = w.types.function
     if not count.isdigit() or function.kind != "part" or int(count) <= _UNROLLED:
         return None
@@ -183,15 +183,15 @@ def _is_formula(w: Writer, function: str) -> bool:
 
 
 def _reduces_rows(function: ir.Function) -> bool:
-    """Whether what one thread runs of a nest stores nothing along its rows."""
+    """Whether a part of a nest stores nothing along its rows."""
     (rows,) = (item for item in function.body if isinstance(item, ir.For))
     inner = [item for item in ir.walk(rows.body) if isinstance(item, ir.For)]
     return not any(isinstance(item, ir.Store) for loop in inner for item in ir.walk(loop.body))
 
 
 def _interleaving_hint(item: ir.For) -> str | None:
-    """Two vectors in each trip of a loop with both divisions and roots, so that some may be computed by Newton's
-    iteration meanwhile (`divide_by_newton.py`)."""
+    """Has a loop with both divisions and roots process two vectors in each trip, so that some of these can be computed
+    by Newton's iteration while the divider is busy (`divide_by_newton.py`)."""
     divides = roots = False
     for statement in ir.walk(item.body):
         if isinstance(statement, (ir.For, ir.While)):
@@ -203,9 +203,9 @@ def _interleaving_hint(item: ir.For) -> str | None:
 
 
 def _elementwise_hint(item: ir.For) -> str | None:
-    """Where a loop writes elements, and nothing goes from a trip to the next, LLVM makes vectors of it, and checks that
-    arrays don't overlap. They never do; but for that case it would unroll the loop of single elements, too, which is a
-    third of the code of many kernels."""
+    """The hint for a loop that stores elements and carries nothing from a trip to the next. LLVM vectorises such a loop
+    and keeps a scalar version for arrays that overlap. Ours never do, so the scalar version isn't worth unrolling: that
+    was a third of the code of many kernels."""
     given: set[str] = set()
     for statement in item.body:
         if isinstance(statement, ir.Assign):
@@ -232,7 +232,7 @@ def _continue(w: Writer, item: ir.Continue) -> None:
 
 
 def leaves(body: ir.Block) -> bool:
-    """Whether a block ends with leaving the function."""
+    """Whether a block ends by leaving the function."""
     return bool(body) and isinstance(body[-1], (ir.Return, ir.Fail))
 
 
@@ -260,7 +260,7 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
 
 
 def _write_result(w: Writer, item: Value | ArrayValue, position: int) -> int:
-    """Writes a result where the caller says; the position of the next one."""
+    """Writes a result to the place that the caller gave; returns the position of the next result."""
     if isinstance(item, Value):
         w.line(f"store {item.type.ir} {item.text}, ptr %out{position}")
         return position + 1

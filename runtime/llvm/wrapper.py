@@ -1,10 +1,11 @@
-"""What Python calls: a C function that takes arguments out of objects, runs the kernel and makes objects of results.
+"""The function that Python calls: it reads the arguments from Python objects, runs the kernel, and makes objects of the
+results.
 
-It reads NumPy's arrays and scalars where their fields lie, which NumPy keeps stable for compiled code. Arguments are
-those of the kernel's signature, arrays contiguous; a wrong number, class or rank of arguments is a TypeError.
+It reads the fields of NumPy's arrays and scalars directly; NumPy keeps their layout stable for compiled code. Arguments
+must match the kernel's signature, and arrays must be contiguous; a wrong number, class or rank is a TypeError.
 
-Results: int64 as Python's int; other numbers as NumPy's scalars; arrays own their memory by way of a capsule, or are
-views of the argument whose memory they are.
+An int64 becomes an int, any other number a NumPy scalar. An array owns its memory through a capsule, or is a view of
+the argument whose memory it shares.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from runtime.llvm.writer import part_types
 
 __all__ = ["INTERRUPTED", "MEMORY", "SUPPORT", "text"]
 
-_MANY = 1 << 40  # references to an argument: never the last
+_MANY = 1 << 40  # the reference count of an argument, which never drops to zero
 _FLAGS = 0x501  # NumPy's C_CONTIGUOUS, ALIGNED, WRITEABLE
 
-# Fields, in bytes: of every object its type; of an array its elements, rank and dimensions; of a scalar its value; of a
-# tuple its items.
+# Offsets of fields in bytes: the type of any object; elements, rank and dimensions of an array; the value of a scalar;
+# the items of a tuple.
 _TYPE, _DATA, _RANK, _DIMS, _VALUE, _ITEMS = 8, 16, 24, 32, 16, 24
 
 SUPPORT = f"""
@@ -107,14 +108,14 @@ class _Lines(FunctionText):
         return self.op(f"load {type_}, ptr {self.op(f'getelementptr i8, ptr {place}, i64 {offset}')}")
 
     def unless(self, condition: str, target: str) -> None:
-        """Goes on where the condition holds, else to the target."""
+        """Continues if the condition holds, else jumps to the target."""
         following = self.label()
         self.split(condition, following, target, ", !prof !1")
         self.begin(following)
 
 
 def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
-    """The C function for a kernel. releases: whether other Python threads may run meanwhile."""
+    """The C function for a kernel. releases: whether it releases the interpreter lock while the kernel runs."""
     w = _Lines()
     w.unless(w.op(f"icmp eq i64 %count, {len(parameters)}"), "bad")
     given: list[str] = []
@@ -144,7 +145,7 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
         w.unless(w.op(f"icmp eq i32 {status}, 0"), "memory")
         found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
     _results(w, items, found, isinstance(result, Tuple))
-    # What a loop's call takes isn't worth LLVM's time: the wrapper is as long as many a kernel.
+    # A kernel with loops takes much longer than its wrapper, so optimising that isn't worth LLVM's time.
     translated = "noinline optnone " if releases else ""
     body = [
         f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind {translated}{{", *w.entry, *w.lines,
@@ -156,7 +157,7 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
 
 
 def _array(w: _Lines, thing: str, type_: Array) -> list[str]:
-    """The parts of an array argument, with an owner that names the object."""
+    """The registers of an array argument, with an owner on the stack that refers to the Python object."""
     w.unless(w.op(f"icmp eq ptr {w.field(thing, _TYPE, 'ptr')}, @numpy_array_type"), "bad")
     w.unless(w.op(f"icmp eq i32 {w.field(thing, _RANK, 'i32')}, {type_.rank}"), "bad")
     owner = w.stack("%owner", align=16)
@@ -220,7 +221,7 @@ def _results(w: _Lines, items: Sequence[Any], found: Sequence[str], several: boo
     for item in items:
         count = len(part_types(item))
         parts, rest = rest[:count], rest[count:]
-        # What was made before one that fails is lost: there is no memory left then.
+        # If one can't be made, those before it leak; there is no memory left anyway.
         thing = _array_object(w, item, parts) if isinstance(item, Array) else _number_object(w, item, parts[0])
         w.unless(w.op(f"icmp ne ptr {thing}, null"), "failed")
         objects.append(thing)

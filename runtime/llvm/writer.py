@@ -1,8 +1,8 @@
-"""A function of a kernel being written as LLVM text: variables on the stack, status, arrays.
+"""Writes a function of a kernel as LLVM text: variables on the stack, status, arrays.
 
-Every variable has a place on the stack, which LLVM's first pass turns into registers. Two ways of returning: a function
-that can't fail and gives one number or nothing returns it; any other returns a status (0: done, else how it failed) and
-writes its results where its caller says.
+Every variable has a stack slot, which LLVM's first pass turns into registers. A function that can't run out of memory
+and has at most one result, a number, returns it directly. Any other returns a status (0, or how it failed) and writes
+its results through pointers.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ OUT_OF_MEMORY = 1
 
 @dataclass(frozen=True)
 class Value:
-    """A number: its type and its operand in LLVM's text. first: the first of lanes that go up by 1, where that is known
-    of them; an int64."""
+    """A number: its type and its operand in LLVM's text. first: the first lane, an int64, of a vector whose lanes are
+    known to go up by 1."""
 
     type: Scalar
     text: str
@@ -30,8 +30,8 @@ class Value:
 
 @dataclass(frozen=True)
 class ArrayValue:
-    """An array: the operands of its owner, its elements and its dimensions. owned: a reference goes with it. alignment:
-    of the elements that are loaded from it and stored to it, in bytes, where more is known than their type says."""
+    """An array: the operands of its owner, its elements and its dimensions. owned: the value comes with a reference.
+    alignment: in bytes, of the elements that are loaded and stored, if it is known to exceed that of their type."""
 
     type: Array
     owner: str
@@ -62,14 +62,14 @@ def literal(value: bool | int | float, type_: Scalar) -> Value:
 
 
 def parts(item: Value | ArrayValue) -> list[tuple[str, str]]:
-    """The registers that a value takes: types and operands."""
+    """The registers that hold a value: types and operands."""
     if isinstance(item, Value):
         return [(item.type.ir, item.text)]
     return [("ptr", item.owner), ("ptr", item.data), *(("i64", size) for size in item.dims)]
 
 
 def part_types(type_: Any) -> list[str]:
-    """The types of the registers that a value of this type takes."""
+    """The types of the registers that hold a value of this type."""
     if isinstance(type_, Scalar):
         return [type_.ir]
     if isinstance(type_, Array):
@@ -79,9 +79,9 @@ def part_types(type_: Any) -> list[str]:
     return []
 
 
-# Metadata of loops. NOT_VECTORIZED: neither vectors nor unrolling. ROW: vectors, but no unrolling. MASKED_ROW: the
-# elements that are left over make a vector, too, in which some lanes are idle. INTERLEAVED: two vectors in each trip.
-# ELEMENTWISE: what is left over of the vectors isn't unrolled.
+# Loop metadata. NOT_VECTORIZED: neither vectorised nor unrolled. ROW: vectorised, not unrolled. MASKED_ROW: also the
+# remainder is a vector, with some lanes masked. INTERLEAVED: two vectors in each trip. ELEMENTWISE: the scalar
+# remainder isn't unrolled.
 NOT_VECTORIZED, ROW, MASKED_ROW, INTERLEAVED, ELEMENTWISE = "!10", "!20", "!21", "!30", "!40"
 HINTS = """
 !10 = distinct !{!10, !11, !12}
@@ -100,9 +100,9 @@ HINTS = """
 class Writer(FunctionText):
     """Writes one function of a kernel.
 
-    program  takes in what it calls
-    types    those of its variables (`infer.Inference`)
-    direct   it returns its result itself
+    program  provides the functions that it calls
+    types    the types of its variables (`infer.Inference`)
+    direct   whether it returns its result directly
     """
 
     def __init__(self, program: Any, types: Any, direct: bool) -> None:
@@ -110,10 +110,10 @@ class Writer(FunctionText):
         self.program = program
         self.types = types
         self.direct = direct
-        self.loops: list[tuple[str, str]] = []  # where `continue` and `break` go
+        self.loops: list[tuple[str, str]] = []  # the labels that `continue` and `break` jump to
         self.places: dict[str, Any] = {}
         self.arrays: list[str] = []  # variables that hold references
-        self.lanes: Any = None  # statements are written for lanes (optimize/outer_loop_vectorize.py)
+        self.lanes: Any = None  # set while statements are vectorised (optimize/outer_loop_vectorize.py)
         self.plans = {} if program.spmd else outer_loop_plan.plans(types)
         self.joined: frozenset[Any] = program.joined_arguments(types)
         if not direct:
@@ -124,18 +124,18 @@ class Writer(FunctionText):
         self.declare_new()
 
     def declare_new(self) -> None:
-        """Allocates the variables that have no place on the stack yet."""
+        """Allocates stack slots for the variables that have none yet."""
         for name, type_ in self.types.variables.items():
             if name not in self.places:
                 assert type_ is not None
                 self._declare(name, type_)
 
     def mark(self) -> Any:
-        """How far the function has been written."""
+        """The current end of the function, for `back_to`."""
         return len(self.entry), len(self.lines), len(self.loops), self._finished
 
     def back_to(self, mark: Any) -> None:
-        """Drops what was written since a mark."""
+        """Removes what was written since a mark."""
         entry, lines, loops, self._finished = mark
         del self.entry[entry:], self.lines[lines:], self.loops[loops:]
         self.lanes = None
@@ -155,14 +155,14 @@ class Writer(FunctionText):
     # --- blocks ------------------------------------------------------------------------------------------------------
 
     def repeat(self, label: str, hint: str = NOT_VECTORIZED) -> None:
-        """Goes back to the beginning of a loop, with a word to LLVM about it."""
+        """Jumps back to the beginning of a loop, with a hint for LLVM."""
         self.jump(label, f", !llvm.loop {hint}")
 
     def branch(self, condition: str, yes: str, no: str, unlikely: bool = False) -> None:
         self.split(condition, yes, no, ", !prof !0" if unlikely else "")
 
     def fail(self, condition: str, status: int) -> None:
-        """Leaves the function with a status where the condition holds."""
+        """Leaves the function with a status if the condition holds."""
         bad, good = self.label(), self.label()
         self.branch(condition, bad, good, unlikely=True)
         self.block(bad)
@@ -185,7 +185,7 @@ class Writer(FunctionText):
         return ArrayValue(type_, self.op(f"load ptr, ptr {owner}"), self.op(f"load ptr, ptr {data}"), loaded)
 
     def store(self, name: str, value: Value | ArrayValue) -> None:
-        """Writes a variable; what an array variable held before isn't looked at (see `memory.assign`)."""
+        """Writes a variable. It doesn't release the array that an array variable held before (see `memory.assign`)."""
         if isinstance(value, Value):
             if self.lanes is not None and self.lanes.holds(name):
                 self.lanes.store(name, value)
@@ -201,14 +201,14 @@ class Writer(FunctionText):
             self.line(f"store i64 {size}, ptr {place}")
 
     def size(self, array: ArrayValue) -> str:
-        """How many elements an array has."""
+        """The number of elements of an array."""
         total, *others = array.dims
         for size in others:
             total = self.op(f"mul i64 {total}, {size}")
         return total
 
     def element(self, array: ArrayValue, index: Value) -> str:
-        """Where an element of a flat array is."""
+        """The address of an element of a flat array."""
         place = index.text
         if index.type != INT64 and index.type.bits < 64:
             place = self.op(f"{'sext' if index.type.is_signed else 'zext'} {index.type.ir} {index.text} to i64")

@@ -3,23 +3,22 @@
     %root = call <16 x float> @llvm.sqrt(...)         %root = call <16 x float> @llvm.sqrt(...)
     %q = fdiv <16 x float> %a, %b               →     %q = call <16 x float> @autograph_quotient_16xfloat(%a, %b)
 
-A processor has one unit for divisions and square roots, which takes 6 to 16 cycles for a vector; meanwhile those for
-products have nothing to do. The results are those that the divider gives, to the last bit: P. Markstein, Computation
-of elementary functions on the IBM RISC System/6000 processor (1990). Both begin with an estimate of 14 bits.
+A processor has one unit for divisions and square roots, which takes 6 to 16 cycles for a vector, while the multipliers
+idle. The results equal those of the divider to the last bit (P. Markstein, "Computation of elementary functions on the
+IBM RISC System/6000 processor", 1990). Both iterations begin with an estimate of 14 bits.
 
-Newton's iteration gives the reciprocal y of b rounded correctly; q = a y is off by less than two units in the last
-place, a - q b has no rounding then, and q + (a - q b) y rounds to the quotient. This holds where nothing over- or
-underflows, and but for significands of ones alone: vectors with such a number, or with a zero, go to the divider after
-all.
+Newton's iteration gives the correctly rounded reciprocal y of b. Then q = a y is off by less than two units in the last
+place, a - q b is exact, and q + (a - q b) y rounds to the quotient. This holds unless something over- or underflows, or
+a significand consists of ones alone; vectors with such a number, or with a zero, go to the divider.
 
-Goldschmidt's iteration gives g next to the root of a, and h next to 1 / (2 g); a - g g has no rounding then, and
-g + (a - g g) h is off by some 2**-2p of itself before it is rounded to p bits. No root is halfway between two numbers,
-and the few that are that close are in the tests, as are all of float32.
+Goldschmidt's iteration gives g close to the root of a, and h close to 1 / (2 g). Then a - g g is exact, and
+g + (a - g g) h has a relative error of some 2**-2p before it is rounded to p bits. No root lies halfway between two
+numbers; the few that come that close are in the tests, as are all of float32.
 
-Looks at code that is vectorised already, and at blocks that are loops: how many of them pay depends on how many vectors
-LLVM has made of a trip, and one of two vectors of the same root may go each way. So whoever writes the loop can't
-decide it. LLVM says what its instructions are; what replaces them is put into the text of the module, since llvmlite
-can't change a module otherwise. Only processors with AVX-512 have the estimates.
+The pass runs on vectorised code, over blocks that are loops. How many replacements pay depends on how many vectors LLVM
+has made of a trip, and of two vectors of one root each may take another way, so it can't be decided when the loop is
+written. The pass reads LLVM's instructions and replaces them in the text of the module, since llvmlite can't change a
+module otherwise. Only processors with AVX-512 have the estimates.
 """
 
 from __future__ import annotations
@@ -32,26 +31,27 @@ from runtime.llvm import processor
 
 # For a vector of 512 bits: cycles of a division and a square root, steps of Newton's iteration.
 _COSTS = {"<16 x float>": (6, 10, 2), "<8 x double>": (9, 16, 3)}
-_PACE = 0.78  # cycles of an instruction of vectors, measured
-_WORTHWHILE = 1.1  # how much shorter the loop has to become
+_PACE = 0.78  # cycles of a vector instruction, measured
+_WORTHWHILE = 1.1  # by how much the loop has to become shorter
 _OF_VECTORS = ("<16 x float>", "<16 x i32>", "<8 x double>", "<8 x i64>")
 _PRODUCTS = ("llvm.fma.", "llvm.fmuladd.")
 
 
 @functools.cache
 def _is_known() -> bool:
-    """Only AMD's processors with AVX-512: the costs are theirs, and on Intel's LLVM keeps to vectors of 256 bits."""
+    """Whether this is an AMD processor with AVX-512: the costs are theirs, and for Intel's, LLVM uses vectors of 256
+    bits."""
     return bool(processor.features().get("avx512f")) and processor.name().startswith("znver")
 
 
 def may_change(text: str) -> bool:
-    """Whether a module may have something for `relieved`, before it is vectorised."""
+    """Whether `relieved` may change a module; decided before it is vectorised."""
     return _is_known() and "fdiv" in text and "@llvm.sqrt." in text
 
 
 def relieved(module: Any) -> str | None:
-    """The text of an optimised module with divisions by multiplication, and what they call, which has to be inlined.
-    None: there is nothing to change."""
+    """The text of an optimised module with divisions by multiplication, and the functions that they call, which have to
+    be inlined; None if there is nothing to change."""
     used: dict[tuple[str, str], None] = {}  # what is called: kind and type
     text, changed = str(module), {}
     if _may_divide(text):
@@ -65,19 +65,19 @@ def relieved(module: Any) -> str | None:
 
 
 def _may_divide(text: str) -> bool:
-    """Whether code divides vectors. Asking LLVM for its instructions, one by one, takes longer than reading them."""
+    """Whether code divides vectors. Searching the text is faster than asking LLVM for the instructions one by one."""
     return any(f" = fdiv {vector} " in text for vector in _COSTS)
 
 
 def _relieved(function: Any, used: dict[tuple[str, str], None]) -> dict[str, str]:
-    """The instructions to call instead, by what they define."""
+    """The instructions to replace by calls, by the names of their results."""
     found: dict[str, str] = {}
     for block in function.blocks:
         if not _may_divide(str(block)):
             continue
         instructions = list(block.instructions)
         if all(operand != block for operand in instructions[-1].operands):
-            continue  # it isn't a loop
+            continue  # not a loop
         divisions = [each for each in instructions if each.opcode == "fdiv" and str(each.type) in _COSTS]
         if not divisions:
             continue
@@ -95,7 +95,7 @@ def _relieved(function: Any, used: dict[tuple[str, str], None]) -> dict[str, str
 
 
 def _with_calls(text: str, changed: Mapping[str, Mapping[str, str]]) -> str:
-    """A module's text in which what some instructions define, by the names of their functions, is called instead."""
+    """A module's text with some instructions, given by the names of their functions and results, replaced by calls."""
     lines = text.split("\n")
     calls: Mapping[str, str] = {}
     for position, line in enumerate(lines):
@@ -108,7 +108,7 @@ def _with_calls(text: str, changed: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _is_call(instruction: Any, *names: str) -> bool:
-    """Whether an instruction calls a function whose name begins so."""
+    """Whether an instruction calls a function whose name begins with this."""
     if instruction.opcode != "call":
         return False
     *_, called = instruction.operands
@@ -116,18 +116,18 @@ def _is_call(instruction: Any, *names: str) -> bool:
 
 
 def _is_of_vectors(instruction: Any) -> bool:
-    """Whether an instruction gives or takes vectors of 512 bits."""
+    """Whether an instruction has vectors of 512 bits as operands or result."""
     return str(instruction.type) in _OF_VECTORS or any(str(each.type) in _OF_VECTORS for each in instruction.operands)
 
 
 def _definition(instruction: Any) -> tuple[str, str]:
-    """The name of what an instruction defines, and how."""
+    """The name of an instruction's result, and its right-hand side."""
     name, _, definition = str(instruction).strip().partition(" = ")
     return name, definition
 
 
 def _chosen(divisions: Sequence[str], roots: Sequence[str], block: Sequence[Any]) -> tuple[int, int]:
-    """How many divisions and roots to do by multiplication: what makes the loop shortest."""
+    """How many divisions and roots to do by multiplication, so that the loop becomes shortest."""
     products = sum(each.opcode in ("fmul", "fcmp") or _is_call(each, *_PRODUCTS) for each in block)
     vectors = sum(_is_of_vectors(each) for each in block)
 
@@ -138,7 +138,7 @@ def _chosen(divisions: Sequence[str], roots: Sequence[str], block: Sequence[Any]
         steps = sum(4 + 2 * _COSTS[vector][2] for vector in divisions[:quotients])
         steps += sum(2 + 3 * _COSTS[vector][2] for vector in roots[:squares])
         checks = 8 * quotients + 2 * squares
-        # What the divider does takes two cycles of the units for products, too.
+        # Each operation of the divider also takes two cycles of the multipliers.
         return max(sum(left), products + steps + 2 * len(left), (vectors + steps + checks) * _PACE)
 
     options = [(q, s) for q in range(len(divisions) + 1) for s in range(len(roots) + 1)]
@@ -147,7 +147,7 @@ def _chosen(divisions: Sequence[str], roots: Sequence[str], block: Sequence[Any]
 
 
 def _two(division: str) -> tuple[str, str]:
-    """The operands of a division: constants have commas and brackets."""
+    """The operands of a division; constants contain commas and brackets."""
     _, _, operands = division.partition("> ")
     depth = 0
     for position, letter in enumerate(operands):
@@ -168,7 +168,7 @@ def _symbol(kind: str, vector: str) -> str:
 
 
 class _Helper:
-    """A function over vectors that is being written: its instructions, and the declarations of what they call."""
+    """Writes a function over vectors: its instructions, and the declarations of the functions that they call."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -187,7 +187,7 @@ def _quotient(vector: str) -> _Helper:
     count, element = vector.strip("<>").split(" x ")
     bits, name, mantissa, bias = (32, "ps", 23, 127) if element == "float" else (64, "pd", 52, 1023)
     integers, fma = f"<{count} x i{bits}>", f"llvm.fma.v{count}f{bits}"
-    # Exponents that are far from both ends, so that no product of two comes there.
+    # Exponents far from both ends, so that no product of two over- or underflows.
     low, span = (bias - bias // 2) << mantissa, (bias // 2 * 2) << mantissa
 
     def splat(number: int) -> str:
@@ -275,7 +275,7 @@ end:
 
 
 def _ends(count: str) -> list[str]:
-    """The way to the divider, which a lane of the mask asks for."""
+    """The branch to the divider, taken if any lane of the mask is set."""
     return [
         f"%any = icmp ne i{count} %mask, 0",
         'br i1 %any, label %divide, label %end, !prof !{!"branch_weights", i32 1, i32 1000}',

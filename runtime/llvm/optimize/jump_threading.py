@@ -1,7 +1,7 @@
-"""Jump threading: a loop that ends by a flag is left at once where the flag is set.
+"""Jump threading: a loop that a flag ends is left where the flag is set.
 
-`break` and `return` in the user's loops become flags. A flag makes each trip wait for what decides about the next one;
-a branch doesn't, as the processor predicts it.
+`break` and `return` in the user's loops become flags. With a flag, each trip waits for the value that decides about the
+next one; a branch is predicted.
 
     while i < n and not done:               while i < n and not done:
         if x[i] == y:                           if x[i] == y:
@@ -30,7 +30,7 @@ _MOST = 24  # statements after the branch, which are duplicated
 
 
 def threaded(function: ir.Function) -> ir.Function:
-    """The function with such loops changed; itself, unchanged, where there are none."""
+    """The function with such loops changed; the function itself if there are none."""
     if not any(_flags(item.test) for item in ir.walk(function.body) if isinstance(item, ir.While)):
         return function
     result = replace(function, body=ir.copied(function.body))
@@ -51,7 +51,7 @@ def _flags(test: ir.Expr) -> list[str]:
 
 
 def _thread(loop: ir.While, flag: str) -> bool:
-    """Changes a loop in place for one of its flags, where that can be done."""
+    """Changes a loop in place for one of its flags, if that is possible."""
     body = loop.body
     updates = [item for item in body if _target(item) == flag]
     if len(updates) != 1 or _assignments(body, flag) != 1:
@@ -77,22 +77,22 @@ def _thread(loop: ir.While, flag: str) -> bool:
 
 
 def _target(item: ir.Statement) -> str | None:
-    """The variable that a plain assignment is to."""
+    """The target of an assignment to one variable."""
     return item.targets[0] if isinstance(item, ir.Assign) and len(item.targets) == 1 else None
 
 
 def _assignments(block: Iterable[ir.Statement], name: str) -> int:
-    """How many statements of a block, and of the blocks in it, assign a variable."""
+    """The number of statements in a block, including nested ones, that assign a variable."""
     return sum(ir.targets(item).count(name) for item in ir.walk(block))
 
 
 def _sets(block: ir.Block, name: str) -> bool:
-    """Whether a block makes a variable true."""
+    """Whether a block sets a variable to true."""
     return _values(block, name) == [ir.TRUE]
 
 
 def _keeps(block: ir.Block, name: str, flag: str) -> bool:
-    """Whether a block makes a variable what the flag was."""
+    """Whether a block gives a variable the flag's old value."""
     return _values(block, name) == [ir.Var(flag)]
 
 
@@ -101,5 +101,5 @@ def _values(block: ir.Block, name: str) -> list[ir.Expr]:
 
 
 def _counts_ticks(item: ir.Statement) -> bool:
-    """Whether a statement counts, or asks, for Ctrl-C: a loop that ends needn't."""
+    """Whether a statement belongs to the poll for Ctrl-C, which a loop that ends doesn't need."""
     return _target(item) == ir.TICKS or (isinstance(item, ir.If) and ir.TICKS in ir.variables(item.test))

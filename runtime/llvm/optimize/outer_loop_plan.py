@@ -8,15 +8,14 @@
         total = total + x                                 index = index + 1
                                                           total = total + x
 
-A trip has two parts. What depends on nothing that an earlier trip computed (`parallel`) runs in lanes, each of which
-does what the trip alone would do; lanes whose inner loops have ended wait for the others. The rest (`serial`: sums of
-floats, stores to arrays) follows lane by lane as it stands, so every result has the bits that the loop alone would
-give. Sums of integers, which wrap around, may be taken apart: inside an inner loop, `total = total + 1` counts from
-zero, and what it came to is added in the serial part.
+A trip has two parts. Statements that don't depend on earlier trips (`parallel`) run in lanes; lanes whose inner loops
+have ended wait for the others. The rest (`serial`: sums of floats, stores to arrays) runs lane by lane, unchanged, so
+that every result has the same bits as without lanes. Integer sums, which wrap around, may be split: inside an inner
+loop, `total = total + 1` counts from zero, and the serial part adds the count.
 
-LLVM vectorises loops without loops in them; these here are the others. A loop that is left in the middle is none of
-them: lanes may only begin trips that would be made. (But for errors: a trip that never ends, a few trips after one
-that fails, keeps the error from being told.)
+LLVM vectorises innermost loops; this pass is for the others. A loop that is left in the middle doesn't qualify, since
+lanes may only begin trips that would be made. (Errors are an exception: a trip that never ends, a few trips after one
+that fails, hides the error.)
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from typing import Any
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Unsupported
 
-_LARGEST = 1500  # statements and expressions in a trip
-_FEWEST = 5  # trips: fewer would leave most lanes without work
+_LARGEST = 1500  # the most statements and expressions in a trip
+_FEWEST = 5  # trips: with fewer, most lanes would have no work
 
 
 class Uses:
-    """The variables that statements read and assign, those in their blocks included; each is gone over once."""
+    """The variables that statements read and assign, including nested statements; each is visited once."""
 
     def __init__(self) -> None:
         self._reads: dict[ir.Statement, Counter[str]] = {}
@@ -49,7 +48,7 @@ class Uses:
         return known[1]
 
     def _of(self, item: ir.Statement) -> tuple[Counter[str], Counter[str]]:
-        """How often a statement reads and assigns which variables."""
+        """How often a statement reads and assigns each variable."""
         reads = self._reads.get(item)
         if reads is None:
             reads = self._reads[item] = Counter(each.name for each in ir.expressions(item) if isinstance(each, ir.Var))
@@ -62,7 +61,7 @@ class Uses:
         return reads, self._assigned[item]
 
     def counts(self, block: Iterable[ir.Statement]) -> Counter[str]:
-        """How often statements name which variables."""
+        """How often statements mention each variable."""
         found: Counter[str] = Counter()
         for item in block:
             for part in self._of(item):
@@ -76,7 +75,8 @@ class Uses:
         return {name for item in block for name in self._of(item)[1]}
 
     def exposed(self, block: ir.Block, defined: set[str]) -> set[str]:
-        """The variables that a block may read before it assigns them; `defined` gets those that it surely assigns."""
+        """The variables that a block may read before it assigns them. Adds to `defined` those that it surely assigns.
+        """
         found: set[str] = set()
         for item in block:
             if isinstance(item, ir.If):
@@ -102,11 +102,11 @@ class Uses:
 class Plan:
     """A loop `while index < limit` as lanes run it.
 
-    parallel  statements that lanes run together; those of their variables that aren't in `varying` are the same in all
-    serial    those that follow for one lane after the other
-    stored    variables of lanes that the serial statements, or what comes after the loop, read
-    hot       bits of the widest number that inner loops assign
-    names     how often the function names which variable
+    parallel  statements that the lanes run together; variables of theirs outside `varying` are the same in all lanes
+    serial    statements that run afterwards, for one lane after the other
+    stored    variables of the lanes that the serial statements, or statements after the loop, read
+    hot       the bits of the widest number that inner loops assign
+    names     how often the function mentions each variable
     """
 
     uses: Uses
@@ -125,12 +125,12 @@ class Plan:
         return not self.varying.isdisjoint(self.uses.variables(item))
 
     def divides(self, item: ir.While | ir.If) -> bool:
-        """Whether only some lanes may run what is inside of a statement."""
+        """Whether only some lanes may run the blocks of a statement."""
         tests = [item.test, *(each.test for each in item.body if isinstance(each, ir.If) and ends_loop(each))]
         return any(self.differs(test) for test in tests)
 
     def is_local(self, name: str, block: ir.Block) -> bool:
-        """Whether nothing but the statements of a block sees a variable, and they assign it before they read it."""
+        """Whether only the statements of a block use a variable, and assign it before they read it."""
         local = self._local.get(id(block))
         if local is None:
             here = self.uses.counts(block)
@@ -140,11 +140,11 @@ class Plan:
 
 
 def plans(types: Any) -> dict[ir.Statement, Plan]:
-    """How the loops of a function run in lanes that can and would gain by it: of loops in one another the innermost."""
+    """The plans of the loops of a function that can run in lanes and gain by it; of nested ones, of the innermost."""
     found: dict[ir.Statement, Plan] = {}
 
     def visit(block: ir.Block) -> bool:
-        """Whether there is such a loop among statements, or in them."""
+        """Whether there is such a loop among statements, at any depth."""
         some = False
         for item in block:
             within = [visit(inner) for inner in ir.blocks(item)]
@@ -215,7 +215,7 @@ def ends_loop(item: ir.Statement) -> bool:
 
 
 def _sums_taken_apart(types: Any, body: ir.Block) -> ir.Block:
-    """The body with sums of integers inside of its inner loops counted from zero and added after them."""
+    """The body with integer sums in its inner loops counted from zero and added after these loops."""
     result: ir.Block = []
     uses = Uses()
     for item in body:
@@ -232,7 +232,7 @@ def _sums_taken_apart(types: Any, body: ir.Block) -> ir.Block:
                 continue
             additions = [each for each in assignments if _is_addition(each, name)]
             if not additions or counts[name] != 2 * len(additions):
-                continue  # it is read, too
+                continue  # it is read elsewhere
             partial = ir.Var(f"{name}.sum")
             types.variables[partial.name] = type_
             for addition in additions:
@@ -246,7 +246,7 @@ def _sums_taken_apart(types: Any, body: ir.Block) -> ir.Block:
 
 
 def _is_addition(item: ir.Assign, name: str) -> bool:
-    """Whether a statement is `name = name + e`, or that converted to another type."""
+    """Whether a statement is `name = name + e`, perhaps with a conversion."""
     value = item.value.operand if isinstance(item.value, ir.Convert) else item.value
     return (
         item.targets == (name,) and isinstance(value, ir.Binary) and value.op == "+" and value.left == ir.Var(name)
@@ -257,7 +257,7 @@ def _is_addition(item: ir.Assign, name: str) -> bool:
 
 
 def _divided(types: Any, loop: ir.While, found: Plan, outside: Counter[str]) -> bool:
-    """Sorts the statements of a trip; False where their order forbids it."""
+    """Sorts the statements of a trip into parallel and serial ones; False if their order forbids that."""
     uses, body = found.uses, loop.body
     breaks = continues = exits = 0
     for item in ir.walk(body):
@@ -292,13 +292,13 @@ def _divided(types: Any, loop: ir.While, found: Plan, outside: Counter[str]) -> 
             return False
     found.parallel = [item for position, item in enumerate(body) if position not in serial]
     found.serial = [item for position, item in enumerate(body) if position in serial]
-    # What reads the counter after its step would see another one than it does where the counter steps in turn.
+    # A statement that reads the counter after its step would see another value in lanes.
     step = next(at for at, item in enumerate(body) if found.index in uses.assigned([item]))
     return not any(found.index in uses.reads([item]) for at, item in enumerate(body) if at not in serial and at > step)
 
 
 def _stores(types: Any, item: ir.Statement) -> bool:
-    """Whether a statement without its blocks changes arrays, or may: a call that is given an array."""
+    """Whether a statement, without its blocks, may change arrays; a call with an array as argument may."""
     if isinstance(item, ir.Store):
         return True
     calls = (each for each in ir.expressions(item) if isinstance(each, ir.Call))
@@ -306,7 +306,7 @@ def _stores(types: Any, item: ir.Statement) -> bool:
 
 
 def _takes_array(types: Any, item: ir.Expr) -> bool:
-    """Whether an expression hands over an array, rather than its elements or its size."""
+    """Whether an expression uses an array as a whole, rather than its elements or its size."""
     if isinstance(item, ir.Var):
         return isinstance(types.variables.get(item.name), Array)
     read = item.array if isinstance(item, (ir.Load, ir.Size, ir.Dim, ir.ElementType)) else None
@@ -316,8 +316,7 @@ def _takes_array(types: Any, item: ir.Expr) -> bool:
 
 
 def _may_be_parallel(types: Any, statement: ir.Statement, stores: bool) -> bool:
-    """Whether lanes may run a statement together as far as its own kind goes. stores: whether the trip changes any
-    array."""
+    """Whether lanes may run a statement together, judging by its kind. stores: whether the trip changes any array."""
     for item in ir.walk([statement]):
         if isinstance(item, (ir.Run, ir.For, ir.Alloc)):
             return False
@@ -328,7 +327,7 @@ def _may_be_parallel(types: Any, statement: ir.Statement, stores: bool) -> bool:
         for each in ir.expressions(item):
             if isinstance(each, ir.Var) and each.name in types.tuples:
                 return False
-            # Nothing is written through a kernel's arguments; other arrays may be one under two names.
+            # Kernels don't write to their arguments; two other arrays may share memory.
             if isinstance(each, ir.Load) and stores and isinstance(each.array, ir.Var):
                 name = each.array.name
                 if name not in types.parameters or name in types.assigned:
@@ -340,8 +339,8 @@ def _may_be_parallel(types: Any, statement: ir.Statement, stores: bool) -> bool:
 
 
 def _find_varying(found: Plan, outside: Counter[str], loop: ir.While) -> None:
-    """The variables of the parallel statements that differ between lanes: what is computed from the counter, and what
-    only some lanes assign and others see."""
+    """The variables of the parallel statements that differ between lanes: those computed from the counter, and those
+    that only some lanes assign but others see."""
     found.names = outside + found.uses.counts([loop])
     found.varying = {found.index}
     before = 0
@@ -351,7 +350,7 @@ def _find_varying(found: Plan, outside: Counter[str], loop: ir.While) -> None:
 
 
 def _spread(found: Plan, block: ir.Block, inside: ir.Block | None) -> None:
-    """inside: the innermost block around this one that only some lanes run; None where all do."""
+    """inside: the innermost block around this one that only some lanes run; None if all do."""
     for item in block:
         if isinstance(item, (ir.While, ir.If)):
             divides = found.divides(item)
@@ -366,7 +365,7 @@ def _spread(found: Plan, block: ir.Block, inside: ir.Block | None) -> None:
 
 
 def _pairs(item: ir.Assign) -> Iterator[tuple[str, ir.Expr]]:
-    """The targets of an assignment, each with what it may depend on."""
+    """The targets of an assignment, each with the expressions that it may depend on."""
     if isinstance(item.value, ir.Tuple) and len(item.targets) == len(item.value.items) > 1:
         return zip(item.targets, item.value.items)
     return ((name, item.value) for name in item.targets)
@@ -376,7 +375,7 @@ def _pairs(item: ir.Assign) -> Iterator[tuple[str, ir.Expr]]:
 
 
 def _is_worthwhile(types: Any, found: Plan) -> bool:
-    """Whether some inner loop is one that LLVM doesn't vectorise, and nothing in it is slow in lanes."""
+    """Whether LLVM doesn't vectorise some inner loop, and nothing in it is slow in lanes."""
     loops = [item for item in ir.walk(found.parallel) if isinstance(item, ir.While)]
     if not any(found.divides(loop) or _is_recurrence(types, found.uses, loop) for loop in loops):
         return False
@@ -393,13 +392,13 @@ def _is_worthwhile(types: Any, found: Plan) -> bool:
 
 
 def _is_recurrence(types: Any, uses: Uses, loop: ir.While) -> bool:
-    """Whether each trip needs a float that the one before computed, other than by an addition in any order."""
+    """Whether each trip needs a float of the trip before, other than for a reorderable sum."""
     carried = uses.exposed(loop.body, set()) & uses.assigned(loop.body) - {ir.TICKS}
     return any(isinstance(t := types.variables.get(name), Scalar) and t.is_float for name in carried)
 
 
 def _is_long_division(types: Any, item: ir.Expr) -> bool:
-    """Whether an operator divides integers of 64 bits by something that isn't a constant."""
+    """Whether an operator divides 64-bit integers by anything but a constant."""
     if not isinstance(item, ir.Binary) or item.op not in ("//", "%"):
         return False
     if types.constant(item.right) is not None:

@@ -1,11 +1,11 @@
-"""Outer-loop vectorisation, the instructions: loops that `outer_loop_plan.py` has planned.
+"""Outer-loop vectorisation: writes the loops that `outer_loop_plan.py` has planned.
 
-A variable that differs between lanes has a second place on the stack, which holds a vector. Under a condition that
-differs, a mask says which lanes run; a variable that others see keeps its value in the lanes that don't. What only some
-lanes would pay for (loops, calls, elements of arrays) is jumped over where no lane needs it.
+A variable that differs between lanes has a second stack slot, which holds a vector. Under a condition that differs, a
+mask says which lanes are active; in the others, a variable that is used elsewhere keeps its value. Costly statements
+(loops, calls, loads of elements) are skipped if no lane is active.
 
-Where a lane would leave the kernel with an error, nothing has been changed yet: the loop goes on by itself for one
-trip, and so comes to the first error in order.
+If a lane would leave the kernel with an error, nothing has been changed yet: the loop runs the next trip alone, without
+lanes, and so finds the first error in order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from runtime.llvm.writer import Value, Writer, literal
 
 @functools.cache
 def _vector_bits() -> int:
-    """How long the vectors are: with 32 registers, two of them each, which hide each other's latencies."""
+    """The number of lanes. With 32 registers, two vectors are used for each value, to hide latencies."""
     features = processor.features()
     return 1024 if features.get("avx512f") else 256 if features.get("avx2") else 128
 
@@ -38,7 +38,7 @@ _COSTLY = (ir.While, ir.Store, ir.Return, ir.Fail, ir.Load, ir.Dim, ir.Call)
 
 
 def _is_harmless(item: ir.Statement | ir.Expr) -> bool:
-    """Whether a statement or expression may be computed for no lane at all: that is cheaper than a branch."""
+    """Whether a statement or expression may be computed without active lanes: that is cheaper than a branch."""
     if isinstance(item, _COSTLY) or (isinstance(item, ir.Convert) and item.target == BOOL):
         return False
     if isinstance(item, ir.Binary) and item.op in ("/", "**"):
@@ -55,11 +55,11 @@ _INTERRUPTED = ir.Call("lib.interrupted", ())
 
 
 class Lanes:
-    """Statements being written for lanes.
+    """Writes statements for lanes.
 
-    mask    which lanes run
-    inside  the blocks around these statements that only some lanes run, and the condition of each, innermost last
-    alone   where the loop runs one trip by itself
+    mask    which lanes are active
+    inside  the blocks around these statements that only some lanes run, with the condition of each, innermost last
+    alone   the label at which the loop runs one trip without lanes
     """
 
     def __init__(
@@ -88,24 +88,24 @@ class Lanes:
             if not isinstance(type_, Scalar):
                 raise Unsupported("a vector of values that aren't numbers")
             self._places[name] = place = w.stack(type_.times(width).ir)
-            # Every lane holds some number, so that what is computed in vain for idle lanes is defined.
+            # Every lane holds a number, so that operations in inactive lanes are defined.
             w.line(f"store {type_.times(width).ir} zeroinitializer, ptr {place}")
 
     def holds(self, name: str) -> bool:
         return name in self.plan.varying
 
     def load(self, name: str) -> Value:
-        """A variable's lanes."""
+        """The value of a variable as a vector."""
         if name == self.plan.index:
             return self._index
         type_ = self.w.types.variables[name].times(self.width)
         return Value(type_, self.w.op(f"load {type_.ir}, ptr {self._places[name]}"))
 
     def store(self, name: str, found: Value) -> None:
-        """Writes the lanes that run."""
+        """Writes the active lanes of a variable."""
         w = self.w
         found = arithmetic.splat(w, found, self.width)
-        # Where nothing else sees the variable, it matters only by which conditions its statements divide the lanes.
+        # For a variable that is used nowhere else, only the conditions between its statements matter.
         conditions = []
         for body, condition_ in reversed(self.inside):
             if self.plan.is_local(name, body):
@@ -119,7 +119,7 @@ class Lanes:
         w.line(f"store {found.type.ir} {found.text}, ptr {self._places[name]}")
 
     def elements(self, item: ir.Load) -> Value:
-        """The elements of an array at an index that differs between lanes."""
+        """Loads the elements of an array at an index that differs between lanes."""
         w = self.w
         whole: Any = any_value(w, item.array)
         kind = whole.type.element
@@ -143,7 +143,7 @@ class Lanes:
         return arithmetic.truth(w, found) if kind == BOOL else Value(kind.times(self.width), found.text)
 
     def one_by_one(self, rule: Any, operands: list[Any], type_: Any) -> Value:
-        """A function of numbers that takes no vectors, called for each lane."""
+        """Calls a function that takes no vectors once for each lane."""
         w = self.w
         if not isinstance(type_, Scalar) or not all(isinstance(operand, Value) for operand in operands):
             raise Unsupported("vectors as arguments of a function of arrays")
@@ -163,16 +163,16 @@ class Lanes:
     # --- under conditions --------------------------------------------------------------------------------------------
 
     def any(self, mask: Value) -> str:
-        """Whether any lane is in a mask."""
+        """Whether any lane of a mask is set."""
         whole = self.w.op(f"bitcast {mask.type.ir} {mask.text} to i{self.width}")
         return self.w.op(f"icmp ne i{self.width} {whole}, 0")
 
     def among(self, mask: Value, condition: Value) -> Value:
-        """The lanes of a mask where a condition holds. The condition may be anything in the others."""
+        """The lanes of a mask in which a condition holds; its value in other lanes doesn't matter."""
         return arithmetic.select(self.w, mask, condition, literal(False, mask.type))
 
     def under(self, mask: Value, item: ir.Expr, kind: Scalar, other: Value) -> Value:
-        """An expression in the lanes of a mask, `other` in the rest; not computed where there are none."""
+        """An expression in the lanes of a mask, `other` in the rest. It isn't computed if the mask is empty."""
         w = self.w
         place = w.stack(other.type.ir)
         w.line(f"store {other.type.ir} {other.text}, ptr {place}")
@@ -188,7 +188,7 @@ class Lanes:
         return Value(other.type, w.op(f"load {other.type.ir}, ptr {place}"))
 
     def logic(self, item: ir.Logic) -> Value:
-        """`and`, `or`: an operand is computed in the lanes whose answer it decides."""
+        """`and`, `or`: an operand is computed in the lanes that the operands before it leave undecided."""
         w, is_and = self.w, item.op == "and"
         result = arithmetic.splat(w, arithmetic.truth(w, value(w, item.operands[0])), self.width)
         for operand in item.operands[1:]:
@@ -226,7 +226,7 @@ class Lanes:
             self._body(arithmetic.negation(w, test), item.orelse)
 
     def _body(self, test: Value, body: ir.Block) -> None:
-        """Statements in the lanes where a test holds; jumped over where none does and they cost something."""
+        """Writes statements for the lanes in which a test holds; costly ones are skipped if it holds in none."""
         w, after = self.w, None
         mask = self.among(self.mask, test)
         if not all(_is_harmless(item) for item in body):
@@ -242,7 +242,7 @@ class Lanes:
             w.block(after)
 
     def while_(self, item: ir.While) -> None:
-        """A loop that some lanes leave before others."""
+        """Writes a loop that some lanes leave before others."""
         w = self.w
         place = w.stack(self.mask.type.ir)
         w.line(f"store {self.mask.type.ir} {self.mask.text}, ptr {place}")
@@ -268,7 +268,7 @@ class Lanes:
         self.mask = before
 
     def _break(self, place: str, item: ir.If, after: str) -> None:
-        """Lanes leave a loop in the middle of a trip."""
+        """Writes a `break` that only some lanes may reach."""
         w, on = self.w, self.w.label()
         left = arithmetic.truth(w, value(w, item.test))
         if item.body[:-1]:
@@ -280,14 +280,14 @@ class Lanes:
         self.mask = running
 
     def must_run_alone(self, item: ir.Return | ir.Fail) -> bool:
-        """Whether the loop has to run by itself to leave the kernel here: where only some lanes would, unless it is
-        for Ctrl-C."""
+        """Whether the loop has to run a trip without lanes to leave the kernel here: if only some lanes would leave it,
+        and not for Ctrl-C."""
         return bool(self.inside) and item not in self._interrupts
 
 
 def write(w: Writer, block: WriteBlock, item: ir.While) -> bool:
-    """Writes a loop for lanes, its statements by `block`; False where it isn't one for them, or does something that
-    lanes can't."""
+    """Writes a loop for lanes, its statements by `block`; False if it has no plan, or does something that lanes can't.
+    """
     plan = w.plans.get(item)
     if plan is None or w.lanes is not None:
         return False
@@ -344,7 +344,7 @@ def _write(w: Writer, block: WriteBlock, item: ir.While, plan: Plan) -> None:
 
 
 def _stored(w: Writer, name: str, width: int) -> str:
-    """A variable's lanes in memory."""
+    """Stores the lanes of a variable in memory."""
     lanes: Any = w.load(name)
     kind = lanes.type.times(1)
     memory = f"<{width} x {kind.memory}>"
@@ -355,7 +355,7 @@ def _stored(w: Writer, name: str, width: int) -> str:
 
 
 def _lane(w: Writer, name: str, place: str, lane: str) -> Value:
-    """One lane of them."""
+    """Loads one of these lanes."""
     kind = w.types.variables[name]
     found = w.op(f"load {kind.memory}, ptr {w.op(f'getelementptr {kind.memory}, ptr {place}, i64 {lane}')}")
     return Value(kind, w.op(f"icmp ne i8 {found}, 0")) if kind == BOOL else Value(kind, found)
