@@ -32,8 +32,9 @@ from runtime.tracebacks import warn
 FORMAT = 3
 KERNELS = "kernels"
 _MAGIC = b"autograph kernel"
-# Modules at whose top numba is imported hold functions that kernels call.
-_CALLED_BY_KERNELS = re.compile(rb"^(from|import) (numba|llvmlite)\b", re.MULTILINE)
+# Functions that kernels call stand in these packages, beside the compiler that uses numba.
+_PACKAGES = ("backends/numba_backend", "kernel_library", "math")
+_COMPILER = "backends.numba_backend.compiler"
 _NAME = re.compile(rb"\w+")
 _IMPORTED = re.compile(rb"^from runtime\.codegen(?:\.([\w.]+))? import (\([^)]*\)|.*)", re.MULTILINE)
 
@@ -62,19 +63,10 @@ def platform_key() -> str:
     """What compiled code depends on besides its text: versions, the processor, and the functions that kernels call."""
     import numpy
 
-    texts = _modules_in(Path(__file__).parents[1])
-    naming = {name: text for name, text in texts.items() if b"numba" in text or b"llvmlite" in text}  # a quick filter
-    called = {name for name, text in naming.items() if _CALLED_BY_KERNELS.search(text)}
-    # And the modules that they import: tables of coefficients, say.
-    found = called
-    while found:
-        named = {name.decode() for each in found for line in _IMPORTED.findall(texts[each]) for name in _modules(*line)}
-        found = named & texts.keys() - called
-        called |= found
-    contents = [texts[name] for name in sorted(called)]
+    called = _called_by_kernels(Path(__file__).parents[1])
+    contents = [called[name] for name in sorted(called)]
     for room in ("kernel_ir", "llvm"):
-        compiler_texts = _modules_in(Path(__file__).parents[2] / room)
-        contents += [compiler_texts[name] for name in sorted(compiler_texts)]
+        contents += [_read(file.path) for file in source_files(Path(__file__).parents[2] / room)]
     library = hashlib.sha256(b"".join(contents))
     compiler, processor, features = machine()
     parts = (
@@ -105,14 +97,35 @@ def source_files(folder: str | Path) -> Iterator[os.DirEntry[str]]:
             yield entry
 
 
-def _modules_in(folder: Path) -> dict[str, bytes]:
-    """The texts of the modules in a package, by their names in it: `cache`, `lower.loops`."""
-    start = len(str(folder)) + 1
+def _called_by_kernels(codegen: Path) -> dict[str, bytes]:
+    """The texts of modules that hold functions which kernels call, and of those that they import (tables of
+    coefficients, say), by their names."""
+    start = len(str(codegen)) + 1
+    texts = {
+        file.path[start:-3].replace(os.sep, "."): _read(file.path)
+        for package in _PACKAGES
+        for file in source_files(codegen / package)
+    }
+    left = [name for name in texts if name != _COMPILER]
     found: dict[str, bytes] = {}
-    for file in source_files(folder):
-        with open(file.path, "rb") as opened:
-            found[file.path[start:-3].replace(os.sep, ".")] = opened.read()
+    while left:
+        name = left.pop()
+        text = None if name in found else texts.get(name) or _text_of(codegen, name)
+        if text is not None:
+            found[name] = text
+            left += [each.decode() for line in _IMPORTED.findall(text) for each in _modules(*line)]
     return found
+
+
+def _text_of(codegen: Path, name: str) -> bytes | None:
+    """The text of a module of this room; None where a name is none of a module."""
+    path = os.path.join(codegen, *name.split(".")) + ".py"
+    return _read(path) if os.path.isfile(path) else None
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def machine() -> tuple[str, str, str]:
