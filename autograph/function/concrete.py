@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import operator
 import weakref
@@ -31,7 +32,7 @@ from runtime.graph.printer import as_text
 from runtime.graph.unrolled import inherit_notes
 from runtime.shapes import as_shape
 from runtime.spec import TensorSpec
-from runtime.tensor import DeviceTensor, EagerTensor, eager
+from runtime.tensor import DeviceTensor, EagerTensor, eager, held_by
 from runtime.variable import Variable
 
 _serial = itertools.count()
@@ -101,6 +102,7 @@ class ConcreteFunction(Generic[P, Result]):
         self._single = result is None and is_none == [False]
         self._has_token = len(graph.inputs) > len(specs) + len(captures) + len(symbolic_captures) + len(variables)
         self._extra: list[Any] = [*captures, *([_NO_TOKEN] if self._has_token and not variables else ())]
+        self._extra_on: dict[Any, list[Any]] = {}  # the same on GPUs
         self._count = is_none.count(False)
         leaves = nest.flatten(arguments)
         # Whether a call by position with such tensors needs no look at anything else.
@@ -238,7 +240,7 @@ class ConcreteFunction(Generic[P, Result]):
         if ctx.builder is not None:
             results = self._inline(tensors)
         elif not self._variables:
-            results = self.function([*tensors, *self._extra])
+            results = self.function(self.inputs_for(tensors))
         else:
             results = self._call_with_variables(tensors)
         if not self._was_settled and self.function.executable.settled is not None:
@@ -280,10 +282,11 @@ class ConcreteFunction(Generic[P, Result]):
 
     def _direct_on(self, place: Any) -> Callable[[list[Any]], Any] | None:
         placed = self.function.placed_on(place)
-        if placed is None or self._variables or self._extra:
+        if placed is None or self._variables or self._has_token:
             return None
         direct = placed.direct
         assert direct is not None
+        captured = [held_by(t) for t in self._extra_at(place)]
 
         def run(tensors: list[Any]) -> Any:
             given = []
@@ -295,7 +298,7 @@ class ConcreteFunction(Generic[P, Result]):
             if get_log_device_placement():
                 return self.call_flat(tensors)
             try:
-                results = self.function.wrapped(direct(given))
+                results = self.function.wrapped(direct([*given, *captured]))
             except OpError:
                 return self.call_flat(tensors)  # which says more about the error
             placed.calls += 1
@@ -350,10 +353,23 @@ class ConcreteFunction(Generic[P, Result]):
 
     def inputs_for(self, tensors: Sequence[Any]) -> list[Any]:
         """All that the graph takes: the tensors of a call, what was captured, the variables' values, the token."""
-        if not self._variables:
-            return [*tensors, *self._extra]
-        token = [_NO_TOKEN] if self._has_token else []
-        return [*tensors, *self._extra, *[v.own_value() for v in self.variables], *token]
+        own = [v.own_value() for v in self.variables] if self._variables else []
+        token = [_NO_TOKEN] if self._variables and self._has_token else []
+        extra = self._extra
+        if placing and self._captures and not ctx.recorders and self._is_on_one_device:  # tapes know them by identity
+            extra = self._extra_at(placing[0].place_of_graph([*tensors, *own], self.function.device))
+        return [*tensors, *extra, *own, *token]
+
+    @functools.cached_property
+    def _is_on_one_device(self) -> bool:
+        return not any(node.op.is_copy_to_device for node in self.graph.nodes)
+
+    def _extra_at(self, place: Any) -> list[Any]:
+        """What was captured, for a call that runs on a GPU: copied there once."""
+        if place not in self._extra_on:
+            copied = [t if t.__class__ is not EagerTensor else placing[0].put(t, place) for t in self._captures]
+            self._extra_on[place] = [*copied, *self._extra[len(copied) :]] if place is not None else self._extra
+        return self._extra_on[place]
 
     def _call_with_variables(self, tensors: Sequence[Any]) -> list[Any]:
         if not self._written or self._waits:

@@ -161,7 +161,7 @@ class Placer:
     def run(self, executable: Any, inputs: Sequence[Any], wanted: str | None) -> list[Any] | None:
         """The values of a graph's outputs; None where it runs on the CPU. wanted: the GPU that a block in the function
         names. Raises as `apply`."""
-        place = self._place_of_graph(inputs, wanted)
+        place = self.place_of_graph(inputs, wanted)
         self._log_placement(executable.graph.name, place)
         placed = executable.placed.get(place) or self._placed(executable, place, inputs)
         return None if placed is None else placed([held_by(t) for t in inputs])
@@ -187,13 +187,14 @@ class Placer:
         found: PlacedGraph = executable.placed[place]
         return found
 
-    def _place_of_graph(self, inputs: Sequence[Any], wanted: str | None) -> Place | None:
+    def place_of_graph(self, inputs: Sequence[Any], wanted: str | None) -> Place | None:
+        """The GPU on which to run a graph that names one, or none; None: the CPU."""
         found = devices.place_named(wanted) if wanted is not None and ctx.device is None else None
         return found or self.place_of(inputs)
 
     def prepare(self, executable: Any, inputs: Sequence[Any], wanted: str | None) -> None:
         """Compiles a graph for the GPU on which a call with these operands would run, if there is one."""
-        placed = self._placed(executable, self._place_of_graph(inputs, wanted), inputs)
+        placed = self._placed(executable, self.place_of_graph(inputs, wanted), inputs)
         if placed is not None:
             placed.prepare()
 

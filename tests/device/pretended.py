@@ -10,6 +10,7 @@ import gc
 import itertools
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -98,6 +99,8 @@ class Pretended:
         return module
 
     def _run(self, name: bytes, text: bytes, blocks: int, threads: int, parameters: Any) -> int:
+        if sys.is_finalizing():
+            return 0  # nobody will read what it leaves
         self.launches.append(Shape(blocks, threads))
         found = self._modules[text]
         if not isinstance(found, tuple):

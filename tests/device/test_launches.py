@@ -323,6 +323,37 @@ def test_later_calls_do_as_the_first(driver: Pretended, capsys: pytest.CaptureFi
     assert "on GPU:0 (Pretended GPU 0): 1 kernel, " in f.explain(x, y)
 
 
+def test_captured_tensors_are_copied_once(driver: Pretended) -> None:
+    w, rows = ag.constant(2 * VECTOR), ag.constant(np.arange(50, dtype=np.int32))
+    total = ag.Variable(ag.zeros([50]).gpu())
+    f = ag.function(lambda x: x * w)
+
+    @ag.function
+    def g(x: Any) -> Any:
+        total.assign_add(x * ag.gather(w, rows))
+        return total + 0.0
+
+    def copies() -> int:
+        return sum(ag.config.experimental.get_transfer_info(name)["to_device"] for name in ("GPU:0", "GPU:1"))
+
+    x = ag.constant(VECTOR).gpu()
+    for function in (f, g):
+        function(x)
+        before = copies()
+        for _ in range(3):
+            found = function(x)
+        assert copies() == before
+    np.testing.assert_array_equal(found.numpy(), 4 * 2 * VECTOR * VECTOR)
+    for where in (x, ag.constant(VECTOR), ag.constant(VECTOR).gpu(1), x):
+        found = f(where)
+        assert found.device == where.device
+        np.testing.assert_array_equal(found.numpy(), 2 * VECTOR * VECTOR)
+    with ag.GradientTape() as tape:
+        tape.watch(w)
+        found = f(x)
+    np.testing.assert_array_equal(tape.gradient(found, w).numpy(), VECTOR)
+
+
 def test_launches_of_several_sizes(driver: Pretended) -> None:
     """The form of a launch is said anew where it changes."""
     f = ag.function(lambda x: x + 1.0, input_signature=[ag.TensorSpec([None], ag.float32)])
