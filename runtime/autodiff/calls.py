@@ -6,11 +6,12 @@ identity, a symbolic one by its value.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Sequence
 from typing import Any
 
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Node, Value
+from runtime.ops.elementwise.elementary import CAST
 from runtime.tensor import SymbolicTensor
 from runtime.types import StackType, TensorType, Type
 
@@ -20,7 +21,7 @@ class EagerCall:
     identities stay unique while the tape lives. The reverse walk uses one object of this class for all rules in
     turn."""
 
-    __slots__ = ("op", "inputs", "attrs", "outputs", "tracked", "sliced", "span")
+    __slots__ = ("op", "inputs", "attrs", "outputs", "tracked", "sliced", "span", "calls")
 
     op: Any
     inputs: tuple
@@ -29,10 +30,15 @@ class EagerCall:
     span: Any  # the user's line, of ops that let no gradient through
 
     def __init__(
-        self, tracked: Container[Hashable], record: tuple | None = None, sliced: Container[Hashable] = ()
+        self,
+        tracked: Container[Hashable],
+        record: tuple | None = None,
+        sliced: Collection[Hashable] = (),
+        calls: Sequence[tuple] = (),
     ) -> None:
         self.tracked = tracked  # identities of the tensors that a cotangent is wanted for
         self.sliced = sliced  # of those whose cotangents may be slices
+        self.calls = calls  # all records, in which casts of these tensors are looked for when one is asked for
         if record is not None:
             self.op, self.inputs, self.attrs, self.outputs, self.span = record
 
@@ -42,7 +48,11 @@ class EagerCall:
 
     def takes_slices(self, index: int) -> bool:
         """Whether a rule may give `gather.Slices` for the operand."""
-        return id(self.inputs[index]) in self.sliced
+        key = id(self.inputs[index])
+        if key not in self.sliced and self.sliced and self.calls:
+            casts = [(id(inputs[0]), id(outputs[0])) for op, inputs, _, outputs, _ in self.calls if op is CAST]
+            self.sliced, self.calls = with_casts(self.sliced, casts), ()
+        return key in self.sliced
 
 
 class NodeCall:
@@ -84,6 +94,15 @@ class NodeCall:
         # The token of an effect isn't an operand; among the inputs of control flow it keeps its position.
         count = len(values) - 1 if self.node.op.effect else len(values)
         return tuple([SymbolicTensor(v, self.builder) for v in values[:count]])
+
+
+def with_casts(sliced: Iterable[Hashable], casts: Iterable[tuple[Hashable, Hashable]]) -> set[Hashable]:
+    """The keys of tensors, and of what casts make of them. casts: the keys of operands and results, in order."""
+    found = set(sliced)
+    for source, result in casts:
+        if source in found:
+            found.add(result)
+    return found
 
 
 def key_of(tensor: Any) -> Hashable:

@@ -6,14 +6,15 @@ its row of the op table; control flow's rules are in `loops.py` and `branches.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.autodiff.buffers import has_longer_cotangents, sum_by_rows
-from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
+from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of, with_casts
 from runtime.ops import stack
 from runtime.ops.arrays.gather import Slices
 from runtime.ops.dispatch import apply
+from runtime.ops.elementwise.elementary import CAST
 from runtime.ops.table import OPS
 from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor
 from runtime.types import StackType
@@ -34,7 +35,7 @@ class Cotangents:
              asked for.
     """
 
-    def __init__(self, sliced: Container[Hashable] = ()) -> None:
+    def __init__(self, sliced: Collection[Hashable] = ()) -> None:
         self.sliced = sliced
         self.sums: dict[Hashable, Any] = {}
         self.slices: dict[Hashable, list[Slices]] = {}
@@ -107,18 +108,31 @@ def walk_back(
     For graphs with growable arrays, call `buffers.mark_growing` first.
     Raises LookupError for a call on the path whose op has no gradient.
     """
-    for call in reversed(list(calls)):
+    calls = list(calls)
+    sliced = cotangents.sliced
+    if sliced:
+        sliced = with_casts(sliced, [(call.node.inputs[0], call.node.outputs[0]) for call in calls if call.op is CAST])
+    for call in reversed(calls):
         outputs = call.outputs
+        if cotangents.slices and call.op is CAST and not keep(outputs[0]):
+            _pass_slices(call, cotangents)
         arrived = [cotangents.get(t) if keep(t) else cotangents.take(t) for t in outputs]
         if all(c is None for c in arrived):
             continue
         inputs = call.inputs
         if not any(tracked(t) for t in inputs):
             continue
-        call.sliced = cotangents.sliced
+        call.sliced = sliced
         for tensor, cotangent in zip(inputs, _pull_back(call, arrived, tracked, cotangents)):
             if cotangent is not None and tracked(tensor):
                 cotangents.add(tensor, cotangent)
+
+
+def _pass_slices(call: Any, cotangents: Cotangents) -> None:
+    """Hands the slices that have arrived at the result of a cast on to its operand."""
+    for part in cotangents.slices.pop(key_of(call.outputs[0]), ()):
+        (values,) = call.op.grad(call, part.values)
+        cotangents.add(call.inputs[0], Slices(values, part.indices))
 
 
 def walk_back_eagerly(
@@ -128,12 +142,19 @@ def walk_back_eagerly(
     Python as possible, because they run once per op and per training step."""
     sums = cotangents.sums
     add = OPS["add"]
-    call = EagerCall(tracked, sliced=cotangents.sliced)
+    call = EagerCall(tracked, sliced=cotangents.sliced, calls=calls)
+    slices = cotangents.slices
     for record in reversed(calls):
         outputs = record[3]
         if len(outputs) == 1:
             key = id(outputs[0])
-            cotangent = sums.get(key) if key in keep else sums.pop(key, None)
+            if key in slices:  # of a cast
+                call.op, call.inputs, call.attrs, call.outputs, call.span = record
+                if key not in keep:
+                    _pass_slices(call, cotangents)
+                cotangent = cotangents.get(outputs[0]) if key in keep else sums.pop(key, None)
+            else:
+                cotangent = sums.get(key) if key in keep else sums.pop(key, None)
             if cotangent is None:
                 continue
             arrived = [cotangent]
@@ -154,7 +175,7 @@ def walk_back_eagerly(
             if cotangent is not None:
                 key = id(tensor)
                 if key in tracked:
-                    if type(cotangent) is Slices:  # of a variable's value, which no call has made
+                    if type(cotangent) is Slices:  # of a variable's value, or of a cast of one
                         cotangents.add(tensor, cotangent)
                         continue
                     known = sums.get(key)

@@ -53,11 +53,45 @@ def test_the_rows_that_were_read(way):
         lambda v: v.sparse_read([1, 3]),
         lambda v: ag.nn.embedding_lookup_sparse(v, ag.SparseTensor([[0, 0], [1, 0]], [1, 3], [2, 1]), None, "sum"),
         lambda v: ag.gather(v.read_value(), [1, 3]),
+        lambda v: ag.gather_nd(v, [[1], [3]]),
+        lambda v: ag.gather(ag.cast(v, ag.float64), [1, 3]),
+        lambda v: ag.gather_nd(ag.cast(ag.cast(v, ag.float16), ag.float64), [[1], [3]]),
     ],
 )
 def test_ways_to_read_rows(way, read):
     v = table()
     assert parts(gradient(lambda: ag.reduce_sum(read(v)), v, way)) == ([1, 3], [[1, 1, 1], [1, 1, 1]])
+
+
+@both
+def test_behind_a_cast(way):
+    v = table()
+
+    def f():
+        wide = ag.cast(v, ag.float64)
+        rows = ag.reduce_sum(ag.gather(wide, [2, 0]) ** 2) + ag.reduce_sum(ag.gather(wide, [2]))
+        return ag.cast(rows, ag.float32) + ag.reduce_sum(ag.gather(v, [3]))
+
+    found = gradient(f, v, way)
+    assert found.dtype is ag.float32
+    whole = [[0, 2, 4], [0, 0, 0], [13, 15, 17], [1, 1, 1]]
+    assert ag.convert_to_tensor(found).numpy().tolist() == whole
+    assert isinstance(found, ag.IndexedSlices) and found.values.shape.as_list() == [4, 3]
+
+
+@both
+def test_a_cast_that_is_a_source_itself(way):
+    v = table()
+
+    def run():
+        with ag.GradientTape() as tape:
+            wide = ag.cast(v, ag.float64)
+            y = ag.reduce_sum(ag.gather(wide, [1, 1]))
+        return tape.gradient(y, [v, wide])
+
+    of_v, of_wide = way(run)()
+    expected = [[0, 0, 0], [2, 2, 2], [0, 0, 0], [0, 0, 0]]
+    assert ag.convert_to_tensor(of_v).numpy().tolist() == ag.convert_to_tensor(of_wide).numpy().tolist() == expected
 
 
 @both
@@ -87,6 +121,8 @@ def test_several_reads_follow_one_another(way):
         lambda v: ag.reduce_sum(v[1]),
         lambda v: ag.reduce_sum(v[ag.constant([1])]),
         lambda v: ag.reduce_sum(ag.gather(v, [1], axis=1)),
+        lambda v: ag.reduce_sum(ag.gather_nd(v, [[1, 1]])),
+        lambda v: ag.cast(ag.reduce_sum(ag.cast(v, ag.float64)), ag.float32),
         lambda v: ag.reduce_sum(ag.sparse.sparse_dense_matmul(ag.sparse.eye(2, 4), v)),
     ],
 )

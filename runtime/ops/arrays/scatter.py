@@ -100,7 +100,8 @@ def _infer_update(label: str) -> Any:
     return infer
 
 
-def _gather_nd_kernel(params: Any, indices: Any) -> Any:
+def _gather_nd_kernel(params: Any, indices: Any, slices: bool = False) -> Any:
+    """slices: whether the gradient of a variable's value may be `Slices`."""
     index = _check_nd(indices, params.shape, "GatherNd")
     if params.dtype == object and index:
         return params[(*index, ...)]  # one string stays an array
@@ -134,6 +135,8 @@ def _update_kernel(label: str, how: Any) -> Any:
 
 
 def _grad_gather_nd(op: Any, dy: Any) -> Sequence[Any]:
+    if op.attrs.get("slices") and op.takes_slices(0):
+        return Slices(dy, call("squeeze", op.inputs[1], axis=(1,))), None
     shape, extra = shape_attr(dims(op.inputs[0]))
     return call("scatter_nd", op.inputs[1], dy, *extra, shape=shape), None
 
@@ -287,7 +290,9 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name
             line = call("expand_dims", line, axis=tuple(i for i in range(count + 1) if i != axis))
             columns.append(line + call("zeros_like", at[..., :1]))
         at = call("concat", *columns, at, axis=count)
-    return apply(GATHER_ND, (x, at))
+    # Where each vector is one number, as in TensorFlow.
+    of_rows = x.dtype.is_differentiable and at._shape is not None and len(at._shape) == 2 and at._shape[1] == 1
+    return apply(GATHER_ND, (x, at), {"slices": True} if of_rows else {})
 
 
 @late
