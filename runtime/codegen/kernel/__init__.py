@@ -1,3 +1,3 @@
-"""What lowering works with: what stands for a graph's values, names, conversions; and the finished kernel, with how it
-is called.
+"""The material of lowering: representations of a graph's values, names, conversions; and the finished kernel with its
+calling convention.
 """

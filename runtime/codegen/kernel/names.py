@@ -18,13 +18,13 @@ from runtime.dtypes import DType
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_expression
 
-# What kernel text refers to besides its own variables.
+# Names in kernel text that aren't its variables.
 _OWN = {"np", "math", "kernel", "lib", ir.TICKS, "threads", "first", "last"}
 _RESERVED = frozenset({*_OWN, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 
 
 class Names:
-    """Hands out identifiers that are used once in a kernel."""
+    """Makes identifiers that are unique in a kernel."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}
@@ -33,7 +33,7 @@ class Names:
     def fresh(self, base: str | None) -> str:
         """A new identifier that reads like `base`."""
         base = re.sub(r"\W+", "_", base or "").strip("_")
-        # Other scripts are legal in identifiers, but a file that everybody can read and diff is worth more.
+        # Other scripts are legal in identifiers, but ASCII can be read and compared by everybody.
         if not base or not base.isascii() or base[0].isdigit():
             base = "t"
         number = self._next.get(base, 0)
@@ -59,8 +59,8 @@ def rule_expression(rule: Any, operands: Sequence[ir.Expr], sources: Sequence[DT
 
 
 def template_of(rule: Any, operands: Sequence[ir.Expr], sources: Sequence[DType], output: DType) -> ir.Expr:
-    """A scalar rule as an expression in which the variables `_0`, `_1` ... stand for the operands. A rule may look at
-    constants, so those stand there themselves."""
+    """A scalar rule as an expression in which the variables `_0`, `_1` ... stand for the operands. Constants stand for
+    themselves, since a rule may depend on them."""
     shown = tuple(str(each) if isinstance(each, ir.Const) else _slot(k) for k, each in enumerate(operands))
     return _template(rule, shown, tuple(sources), output)
 
@@ -71,7 +71,7 @@ def _template(rule: Any, operands: tuple[str, ...], sources: tuple[DType, ...], 
 
 
 def uses(template: ir.Expr, index: int) -> int:
-    """How often an operand stands in a template."""
+    """How often a template uses an operand."""
     slot = _slot(index)
     return sum(isinstance(each, ir.Var) and each.name == slot for each in ir.subexpressions(template))
 

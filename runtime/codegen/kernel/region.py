@@ -1,4 +1,4 @@
-"""The region of the graph that is being lowered: what stands for its values, and who reads them."""
+"""The region of the graph that is being lowered: the representations of its values, and their users."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ class Region:
         self.graph = graph
         self.in_loop = in_loop
         self.small = small  # nodes that are lowered element by element
-        self.items: dict[Value, Any] = {}  # the elements of small values that were read from memory
+        self.items: dict[Value, Any] = {}  # the elements of small values that have been read from memory
         self.env: dict[Value, Any] = {}
-        self.indices: dict[
-            tuple[Value, ir.Var | ir.Const], ir.Expr
-        ] = {}  # (index, dimension) -> the offset, which was checked
+        self.indices: dict[tuple[Value, ir.Var | ir.Const], ir.Expr] = {}  # (index, dimension) -> the checked offset
         self.index = 0
         self.last_use: dict[Value, float] = {}
         self.uses: Counter[Value] = Counter()
         self.users: dict[Value, list[Node]] = {}
         for index, node in enumerate(graph.nodes):
-            for value in node.inputs[node.op is ASSIGN :]:  # an assignment doesn't read what it replaces
+            for value in node.inputs[node.op is ASSIGN :]:  # an assignment doesn't read the value that it replaces
                 self.last_use[value] = index
                 self.uses[value] += 1
                 self.users.setdefault(value, []).append(node)

@@ -1,4 +1,4 @@
-"""What a kernel consists of, noted while it is lowered: `f.explain` shows it."""
+"""Notes about a kernel that `f.explain` shows, taken while it is lowered."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from runtime.kernel_ir import ir
 class NestReport:
     """Nodes that share one pass over memory.
 
-    reads, writes: the values that it takes from and leaves in memory; loop: its outermost one, which nests over the
-    same rows may share when passes have run (see `passes/loop_fusion.py`), or None.
+    reads, writes: the values that it reads from and writes to memory. loop: its outermost loop, or None; after the
+    passes, nests over the same rows may share it (`passes/loop_fusion.py`).
     """
 
     nodes: tuple[Node, ...]
@@ -29,7 +29,7 @@ class NestReport:
 
 
 def report(nest: Any, before: ir.For | None) -> NestReport:
-    """The report of a nest that has just been lowered; `before` is the loop of the last one until then."""
+    """The report of a nest that has just been lowered. before: the loop of the nest before it."""
     group, low = nest.group, nest.low
     reads = tuple(v for v in nest.accesses)
     writes = tuple(n.outputs[0] for n in group.nodes if n in group.results or nest._is_needed(n.outputs[0]))

@@ -1,4 +1,4 @@
-"""How values of the graph are computed on the machine: types, constants, conversions, elementary functions."""
+"""Scalars of the graph as machine numbers: types, constants, conversions, elementary functions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def literal(value: Any, dtype: DType) -> ir.Const:
 def narrow(expr: ir.Expr, dtype: DType) -> ir.Expr:
     """The result of an arithmetic expression over operands of `dtype`, back in `dtype`.
 
-    Small integers are computed in 64 bits; floats, bools and int64 stay what they are.
+    Integers are computed in 64 bits and narrowed; floats, bools and int64 need no conversion.
     """
     if dtype.is_floating or dtype.is_bool or dtype.name == "int64":
         return expr
@@ -56,7 +56,7 @@ def narrow(expr: ir.Expr, dtype: DType) -> ir.Expr:
 
 
 def convert(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
-    """A cast. Floats become integers by losing their fraction; `lib` defines what out of range means."""
+    """A cast. A float loses its fraction when it becomes an integer; `lib` defines the result if it is out of range."""
     if source is target:
         return expr
     if source.is_narrow:
@@ -87,19 +87,19 @@ def reinterpret(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
     return convert(expr, source, target)
 
 
-# The ops that make numbers of another dtype, whatever the dtypes are.
+# The ops that convert from any dtype to any other.
 CONVERSIONS = {"cast": convert, "bitcast": reinterpret}
 
-# `math` has no sigmoid and no softplus; the ops' rules name them all the same, since they are better computed as one
-# function.
+# `math` has neither sigmoid nor softplus. The ops' rules use these names nevertheless, since one function computes them
+# better than a formula of several.
 _OWN_CALLS = {f"math.{name}": f"lib.{name}" for name in FORMULAS}
-# Where there is one number only, the C library's tables answer these in half the time.
+# For a single number, the C library's tables take half the time.
 _QUICK_ALONE = {"exp", "log", "pow"}
 _OWN_CALLS_ALONE = {f"math.{name}": f"lib.{name}" for name in FORMULAS if name not in _QUICK_ALONE}
 
 
 def fast(expr: ir.Expr, dtype: DType, alone: bool = False) -> ir.Expr:
-    """The expression with our own vector math where there is some; `alone`: not in a loop over elements."""
+    """The expression with our vectorised functions instead of the C library's. alone: not in a loop over elements."""
     if not dtype.is_floating:
         return expr
     own = _OWN_CALLS_ALONE if alone else _OWN_CALLS

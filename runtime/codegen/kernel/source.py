@@ -1,4 +1,4 @@
-"""What lowering a graph gives: the text of a kernel and how to call it."""
+"""The result of lowering a graph: a kernel and its calling convention."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NATIVE_DTYPES = frozenset(
 
 
 class NotNative(Exception):
-    """A node that generated code has no form for; the interpreter runs it."""
+    """A node that can't be lowered; the interpreter runs it."""
 
     def __init__(self, reason: str, node: Any = None) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ class NotNative(Exception):
 
 
 class Unreadable(Exception):
-    """A compiled form on disk that isn't what this build wrote."""
+    """A compiled file on disk that this build didn't write."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Slot:
 class ErrorSite:
     """A check in the kernel: the exception it stands for, and the user's span.
 
-    `{0}`, `{1}`, ... in the message are the numbers that the kernel gives with its status; `dtypes` says of which
-    scalars they are the bits, where they are not plain integers.
+    `{0}`, `{1}`, ... in the message stand for the numbers that the kernel returns with its status. dtypes: of the
+    scalars whose bits these numbers are, if they aren't plain integers.
     """
 
     error: str
@@ -84,26 +84,26 @@ class ErrorSite:
 
 
 class Interruption(ErrorSite):
-    """Raises what the user's handler of SIGINT raises (KeyboardInterrupt, by default)."""
+    """Ctrl-C: raises what the user's handler of SIGINT raises (by default KeyboardInterrupt)."""
 
     def exception(self, details: Sequence[int]) -> Exception | None:
-        """None when the handler returns: the kernel is to run again."""
-        assert threading.current_thread() is threading.main_thread()  # the others never see an interrupt
+        """None if the handler returns: the kernel has to run again."""
+        assert threading.current_thread() is threading.main_thread()  # other threads never see an interrupt
         signal.raise_signal(signal.SIGINT)
         return None
 
 
 class Unfit(ErrorSite):
-    """Sizes of arguments that the kernel wasn't lowered for: another one answers the call."""
+    """The sizes of the arguments break an assumption of the kernel; another kernel answers the call."""
 
     def exception(self, details: Sequence[int]) -> Exception | None:
-        """None: the call is to be made once more, by `native.glue`, which asks for the other kernel."""
+        """None: the call stub calls the other kernel (`backends/call_stub.py`)."""
         return None
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Variables of the kernel that hold what was last committed for an `ag.Variable`. flag: whether anything was."""
+    """Variables of the kernel that hold the last committed value of an `ag.Variable`. flag: whether there is one."""
 
     flag: ir.Var
     value: ir.Var
@@ -121,23 +121,23 @@ class Kept:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel, lowered.
+    """A lowered kernel.
 
     text         the module text; the function is `kernel`
     signature    numba types of its parameters, as text
     inputs       one slot per graph input; a stack takes 2 (rank 0) or 4 parameters, a token none
     outputs      one slot per graph output
-    constants    further arguments: arrays and dimensions that the text must not depend on
-    passed       outputs that are graph inputs: output index -> input index; the kernel doesn't return them
-    details      numbers that accompany an error status (0..2); `errors` empty: no status is returned
+    constants    further arguments: arrays and dimensions, on which the text must not depend
+    passed       outputs that are graph inputs, which the kernel doesn't return: output index -> input index
+    details      the number of integers that accompany an error status. Without `errors` there is no status
     reports      the elementwise nests in the text, for `explain`
-    arrays       the user's lines that make arrays, the largest first
-    small        the nodes on tensors of few elements that are lowered element by element, for `explain`
-    quick        whether it is to be compiled by few passes, because a running loop waits for it
-    unfit        the status of sizes that the kernel wasn't lowered for, or None
-    general      lowers the kernel for those
-    functions    the kernel IR of the text; none where only the text is known
-    kept         variables of which an error returns the value: reference -> slot (see `passes/rewrites/commits.py`)
+    arrays       the user's lines that make arrays, the largest array first
+    small        the nodes that are lowered element by element, for `explain`
+    quick        whether few passes are to compile it, because a running loop waits for it
+    unfit        the status for sizes that break an assumption, or None
+    general      lowers the kernel without assumptions
+    functions    the kernel IR of the text; empty if only the text is known
+    kept         variables whose values an error returns: reference -> slot (see `graph/passes/rewrites/commits.py`)
     """
 
     name: str
@@ -160,17 +160,17 @@ class KernelSource:
 
     @property
     def key(self) -> str:
-        """What besides its text the machine code depends on here."""
+        """What the machine code depends on besides the text and the machine."""
         return f"{self.signature} quick" if self.quick else self.signature
 
     def hurried(self) -> KernelSource:
-        """The same for a running loop that waits for it. Few passes do for loops over numbers (1.8 times the time of
-        all for the edit distance of `benchmarks`, 1.2 and mostly 1 for the others); nests over arrays in a loop are
-        left to LLVM's vectors."""
+        """The same kernel for a running loop that waits for it. A loop over numbers needs few passes: its code takes
+        1.8 times as long as with all of them for the edit distance of `benchmarks`, 1 to 1.2 times for other loops.
+        Nests over arrays in a loop need LLVM's vectorisation, so kernels with them stay as they are."""
         return replace(self, quick=not any(_has_inner_nest(each) for each in self.functions))
 
     def out_of_memory(self, error: MemoryError) -> Exception:
-        """What is raised when the kernel can't allocate an array. error: what says so; a GPU's names sizes itself."""
+        """The exception for an array that can't be allocated. error: the cause; a GPU's names the sizes itself."""
         lines = [describe_span(span) for span in self.arrays[:_LINES_SHOWN]]
         more = f"\n  and {len(self.arrays) - len(lines)} more lines" if len(self.arrays) > len(lines) else ""
         places = "".join(f"\n  at {line}" for line in lines) + more
@@ -183,7 +183,7 @@ class KernelSource:
 
 
 def _has_inner_nest(function: ir.Function) -> bool:
-    """Whether a function has loops over elements inside of something else, or is one that threads run."""
+    """Whether a function has loops over elements inside other statements, or is one that threads run."""
     inner = (inside for item in function.body for block in ir.blocks(item) for inside in ir.walk(block))
     return function.kind == "part" or any(isinstance(item, ir.For) for item in inner)
 
@@ -197,7 +197,7 @@ def numba_type(dtype: DType, rank: int) -> str:
 
 
 def signature_of(slots: Sequence[Slot], constants: Sequence[Any]) -> str:
-    """The parameter types of a kernel as numba reads them."""
+    """The types of a kernel's parameters in numba's notation."""
     parts: list[str] = []
     for slot in slots:
         if slot.kind == "stack":
@@ -213,7 +213,7 @@ def signature_of(slots: Sequence[Slot], constants: Sequence[Any]) -> str:
 
 
 def _constant_type(constant: Any) -> str:
-    """The type of a further argument as numba reads it."""
+    """The type of a further argument in numba's notation."""
     if isinstance(constant, np.ndarray):
         return numba_type(as_dtype(constant.dtype), constant.ndim)
     return numba_type(uint64, 1) if isinstance(constant, Borrowed) else "int64"
@@ -225,7 +225,7 @@ def constant_variable(name: str, constant: Any) -> ir.Var:
 
 
 def slot_of(type_: Type) -> Slot:
-    """How a value of this type crosses the boundary of a kernel. Raises NotNative for types that can't."""
+    """How a value of this type is passed to and returned by a kernel. Raises NotNative for types that can't be."""
     if isinstance(type_, TokenType):
         return Slot("token")
     element = type_.element if isinstance(type_, StackType) else type_

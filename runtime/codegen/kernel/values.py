@@ -1,14 +1,14 @@
-"""What stands for a graph value while a kernel is lowered.
+"""Representations of graph values while a kernel is lowered.
 
     ref ::= Scalar(expr)                     rank 0: an expression of exactly the value's machine type
           | Array(buffer, dims, strides)     elements in a flat buffer from `offset` on; strides None: row-major
-          | Broadcast(source, dims)             a row-major array, broadcast to `dims`
+          | Broadcast(source, dims)          a row-major array, broadcast to `dims`
           | Virtual(dims, element)           nothing stored: each element is an expression of its indices
           | Vector(items)                    a few scalars, in row-major order; nothing stored
-          | StackRef(data, dims, tops)       names of the variables that hold a stack
-          | TOKEN                            order tokens leave no trace: text is in program order
+          | StackRef(data, dims, tops)       the variables that hold a stack
+          | TOKEN                            an order token: nothing, since statements are in program order
 
-A dimension is an *atom*: the constant 1, or a variable (equal variables: provably equal dimensions).
+A dimension is an *atom*: the constant 1 or a variable. Two dimensions with the same variable are provably equal.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Scalar:
 
 
 class Buffer:
-    """A flat array variable. `owned`: made by this kernel for one value, so that it may be written in place when
-    that value (and the views in `values`, and what may be the same memory under another name) is dead."""
+    """A variable that holds a flat array. owned: this kernel made it for one value, so it may be overwritten once that
+    value, the views in `values` and all aliases are dead."""
 
     def __init__(self, name: str, dtype: DType, owned: bool = False, outside: Buffer | None = None) -> None:
         self.name = name
@@ -46,18 +46,18 @@ class Buffer:
         self.dtype = dtype
         self.owned = owned
         self.values: list[Any] = []
-        self.outside = outside  # in a region: what the region around it calls this memory
+        self.outside = outside  # in a region: the buffer of this memory in the region around it
         self._same: set[Buffer] = {self}
 
     def may_be(self, *others: Buffer) -> None:
-        """Says that this may be the memory of `others`: a branch or a loop hands on what it was given."""
+        """Notes that this may be the same memory as `others`: a branch or a loop may pass an array through."""
         merged = self._same.union(*(other._same for other in others))
         for each in merged:
             each._same = merged
 
     @property
     def sharers(self) -> set[Buffer]:
-        """All buffers of this region that may be the same memory, this one among them."""
+        """All buffers of this region that may be the same memory, including this one."""
         return self._same
 
     @property
@@ -123,14 +123,16 @@ class StackRef:
     top: ir.Var
     dims_top: ir.Var
     shared: bool = False
-    reserved: bool = False  # there is room for the one value that this trip of a loop pushes (see passes/strip_mine.py)
+    reserved: bool = (
+        False  # its capacity suffices for the one value that this trip of a loop pushes (see passes/strip_mine.py)
+    )
 
     @property
     def variables(self) -> tuple[ir.Var, ...]:
         return (self.data, self.top) if self.rank == 0 else (self.data, self.top, self.dims, self.dims_top)
 
 
-# Stands for the variables that a stack of rank 0 doesn't have.
+# In place of the variables that a stack of rank 0 doesn't have.
 NO_VARIABLE = ir.size_variable("")
 
 
@@ -145,7 +147,7 @@ Ref = Scalar | Array | Broadcast | Virtual | Vector | StackRef | _Token
 
 
 def product(factors: Sequence[ir.Expr]) -> ir.Expr:
-    """The product of dimension atoms and the like: `n * m`, or 1."""
+    """The product of dimension atoms or other factors: `n * m`, or 1."""
     first, *others = [each for each in factors if each != ir.ONE] or [ir.ONE]
     for each in others:
         first = ir.Binary("*", first, each)

@@ -1,3 +1,3 @@
-"""Rewrites of complete kernels, listed in `pipeline.py`: loop fusion, hoisting, strip-mining, polls for Ctrl-C, scalar
-replacement, parallelisation. `parallelize.is_large` is asked while a graph is lowered (`Lowering.is_large`).
+"""Passes over complete kernels, listed in `pipeline.py`: loop fusion, hoisting, strip-mining, polls for Ctrl-C, scalar
+replacement, parallelisation. Lowering calls `parallelize.is_large` as well (`Lowering.is_large`).
 """

@@ -1,4 +1,4 @@
-"""Copy coalescing: an array variable that only stands in for another one for a while becomes that one.
+"""Copy coalescing: an array variable that temporarily replaces another one becomes that one.
 
     while i < n:                                    while i < n:
         t = s                                           if top + m > s.size:
@@ -10,8 +10,8 @@
         top = top + m
         i = i + 1
 
-Each assignment of an array counts references, twice a trip of the outer loop: where the inner one has few trips, that
-took longer than all else.
+Each assignment of an array changes reference counts, here twice in each trip of the outer loop. If the inner loop has
+few trips, that took longer than everything else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from runtime.kernel_ir import ir
 
 
 def run(kernel: Kernel) -> None:
-    """Gives arrays that are handed on and back one name in all functions."""
+    """Coalesces the copies of arrays in all functions."""
     for function in kernel.functions:
         fixed = {*kernel.kept, *kernel.given[function.name], *kernel.starts[function.name]}
         _Coalescing(function.body, fixed).run()
@@ -32,20 +32,22 @@ def run(kernel: Kernel) -> None:
 
 class _Coalescing:
     def __init__(self, body: ir.Block, fixed: set[str]) -> None:
-        """fixed: variables that mean something outside of the body."""
+        """fixed: variables that are used outside the body."""
         self.body = body
         self.fixed = fixed
         self.numbers: dict[ir.Statement, int] = {}  # in program order
         self.mentions: dict[str, list[int]] = defaultdict(list)  # variable -> the numbers of statements, ascending
         self.leaving: list[int] = []  # those of `break` and `continue`
-        self.left: list[int] = []  # for each of these, the number of the loop that it leaves
+        self.left: list[int] = []  # for each of them, the number of the loop that it jumps out of
         self.arrays: set[str] = set()
         self.names: dict[str, str] = {}  # what each coalesced variable has become
         self.dropped: set[ir.Statement] = set()
 
     def run(self) -> None:
         self.read(self.body, -1)
-        for block in reversed(list(ir.walk_blocks(self.body))):  # inner ones first: they tell what is an array
+        for block in reversed(
+            list(ir.walk_blocks(self.body))
+        ):  # inner ones first: they show which variables are arrays
             self.coalesce(block)
         if not self.names:
             return
@@ -73,7 +75,7 @@ class _Coalescing:
                 self.read(inner, number if isinstance(item, (ir.While, ir.For)) else loop)
 
     def coalesce(self, block: ir.Block) -> None:
-        handed: dict[str, tuple[str, ir.Statement]] = {}  # variable -> what it stands for, and since which statement
+        handed: dict[str, tuple[str, ir.Statement]] = {}  # variable -> what it is a copy of, and since which statement
         for item in block:
             if not (isinstance(item, ir.Assign) and len(item.targets) == 1 and isinstance(item.value, ir.Var)):
                 continue
@@ -86,7 +88,7 @@ class _Coalescing:
             handed[target] = source, item
 
     def may_coalesce(self, name: str, original: str, start: int, stop: int) -> bool:
-        """Whether a variable is mentioned between two statements only, and what it stands for isn't there."""
+        """Whether a variable is used only between two statements, and the variable that it copies isn't used there."""
         if name not in self.arrays or name in self.fixed or original in self.fixed:
             return False
         places, others = self.mentions[name], self.mentions[original]

@@ -1,4 +1,4 @@
-"""Hoisting: allocations, sizes and offsets that are the same in each trip leave the loop.
+"""Hoisting: allocations, sizes and offsets that are the same in each trip move out of the loop.
 
     h = x                                       a = np.empty(n, np.float32)
     while i < m:                                h = lib.copied(x, x.size)
@@ -8,9 +8,10 @@
         h = a                                       h, a = a, h
         i = i + 1                                   i = i + 1
 
-A buffer whose size the loop doesn't change and that no other name keeps is allocated once, before the loop. One that
-becomes a loop-carried value takes turns with that value's old memory, which must then be the loop's own: its first
-value is copied. So do three or more, where a carried value becomes another one (`before, x, a = x, a, before`).
+A buffer whose size is loop-invariant and that no other variable keeps is allocated once, before the loop. If the buffer
+becomes a loop-carried value, the two exchange their memory at the end of each trip. The carry's memory must then belong
+to the loop, so its first value is copied. Three or more buffers rotate if one carry becomes another
+(`before, x, a = x, a, before`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from runtime.graph.passes import options
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import FLOAT32, FLOAT64, INT32, INT64
 
-# Functions of numbers that cannot fail and cost little.
+# Cheap functions of numbers, which can't fail.
 _ARITHMETIC = frozenset({"max", "min", "lib.clamped", "lib.slice_start", "lib.slice_count"})
 _CONVERSIONS = (INT32, INT64, FLOAT32, FLOAT64)
 _PURE = (ir.Var, ir.Const, ir.Binary, ir.Unary, ir.Compare, ir.Select, ir.Convert, ir.Call)
-# Functions of the library that read or write a buffer and don't keep it.
+# Library functions that read or write a buffer and keep no reference to it.
 _TRANSIENT = frozenset(
     f"lib.{name}"
     for name in (
@@ -39,7 +40,7 @@ _TRANSIENT = frozenset(
 
 
 def run(kernel: Kernel) -> None:
-    """Takes allocations and invariants out of the loops of the program, the inner ones first."""
+    """Hoists allocations and invariants out of the loops of the program, inner loops first."""
     if not options.get("memory_optimization"):
         return
     for function in kernel.functions:
@@ -49,10 +50,10 @@ def run(kernel: Kernel) -> None:
 
 
 def _hoisted(kernel: Kernel, loop: ir.While) -> ir.Block:
-    """Takes allocations and invariants out of the body of a loop, in place; gives the statements that go before it."""
+    """Removes allocations and invariants from the body of a loop, in place; returns the statements to put before it."""
     assert loop.loop is not None
     block, owned = loop.body, loop.loop.carried
-    # What a variable holds after an error has another value before the loop, and keeps it when there are no trips.
+    # A variable whose value an error returns has an earlier value before the loop, and keeps it if there are no trips.
     given = loop.loop.given | kernel.kept
     body = _Body(loop)
     assigned = set(body.targets)
@@ -91,7 +92,7 @@ def _hoisted(kernel: Kernel, loop: ir.While) -> ir.Block:
 
 
 class _Body:
-    """What is known of the statements in a loop's body, down to the innermost blocks, and of its test."""
+    """Facts about the statements in a loop's body, including nested ones, and about its test."""
 
     def __init__(self, loop: ir.While) -> None:
         self.block = loop.body
@@ -103,7 +104,7 @@ class _Body:
                 self.mentions.setdefault(name, []).append(item)
 
     def position(self, target: str, source: str) -> int | None:
-        """Where `target = source` stands in the body itself."""
+        """The position of `target = source` in the body, not in nested blocks."""
         for position, item in enumerate(self.block):
             if _alias_of(item) == source and ir.targets(item) == (target,):
                 return position
@@ -111,10 +112,10 @@ class _Body:
 
 
 def _is_invariant(item: ir.Assign, assigned: set[str]) -> bool:
-    """Whether the statement computes a number from what the loop doesn't change. No such statement can fail."""
+    """Whether the statement computes a number from loop invariants. No such statement can fail."""
     if len(item.targets) != 1 or ir.variables(item.value) & assigned:
         return False
-    # A name alone may be a buffer, which another statement writes to.
+    # A variable may be a buffer, to which another statement writes.
     return not isinstance(item.value, ir.Var) and all(_is_pure(each) for each in ir.subexpressions(item.value))
 
 
@@ -127,9 +128,9 @@ def _is_pure(item: ir.Expr) -> bool:
 
 
 def _rotate_memory(body: _Body, turn: list[ir.Var]) -> None:
-    """Has several buffers exchange their memory at the end of a trip, in the place of the assignments that hand it on.
+    """Replaces the assignments between several buffers by one that rotates their memory at the end of a trip.
 
-    turn: the carried variable that gives its memory first; the new buffer stands last.
+    turn: the carried variables, in the order in which they pass their memory on; the new buffer comes last.
     """
     block = body.block
     for carry, source in pairwise(turn[:-1]):
@@ -142,8 +143,8 @@ def _rotate_memory(body: _Body, turn: list[ir.Var]) -> None:
 
 
 def _alias_chain(name: str, aliases: list[ir.Statement], owned: dict[str, bool], body: _Body) -> list[str]:
-    """The carried variable that the buffer `name` becomes, the one that takes over that one's memory, and so on: the
-    memory of the last is free when the trip is over. Empty where something else keeps any of it."""
+    """The carried variable that the buffer `name` becomes, the carried variable that takes that one's old memory, and
+    so on; the old memory of the last is free at the end of a trip. Empty if anything else keeps some of this memory."""
     chain: list[str] = []
     before, last = name, -1
     while aliases:
@@ -166,26 +167,26 @@ def _alias_chain(name: str, aliases: list[ir.Statement], owned: dict[str, bool],
 
 
 def _alias_of(item: ir.Statement) -> str | None:
-    """The variable whose value the statement gives another name."""
+    """The source of a statement `target = source`; None for other statements."""
     if isinstance(item, ir.Assign) and len(item.targets) == 1 and isinstance(item.value, ir.Var):
         return item.value.name
     return None
 
 
 def _is_transient(name: str, item: ir.Statement) -> bool:
-    """Whether the statement, without its blocks, only reads or writes elements of the buffer `name`."""
+    """Whether the statement, without its blocks, uses the buffer `name` only to read or write elements."""
     if name in ir.targets(item):
         return False
     return all(_only_reads_elements(name, each) for each in _outside_of_store(item))
 
 
 def _outside_of_store(item: ir.Statement) -> list[ir.Expr]:
-    """The expressions of a statement, but for the array that it stores to."""
+    """The expressions of a statement except the array that it stores to."""
     return [item.index, item.value] if isinstance(item, ir.Store) else list(ir.operands(item))
 
 
 def _only_reads_elements(name: str, item: ir.Expr) -> bool:
-    """Whether an expression mentions a buffer only to read its elements."""
+    """Whether an expression uses a buffer only to read its elements."""
     if isinstance(item, ir.Var):
         return item.name != name
     if isinstance(item, ir.Load):

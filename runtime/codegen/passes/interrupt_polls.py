@@ -1,4 +1,4 @@
-"""Ctrl-C in native loops: each loop of a kernel asks now and then whether the user wants it to end.
+"""Polls for Ctrl-C: each loop of a kernel checks regularly whether the user wants it to end.
 
     while i < n:                         while i < n:
         x = x * x                            x = x * x
@@ -8,9 +8,9 @@
                                                  if lib.interrupted():
                                                      return 1, ...
 
-All loops of a kernel share one counter of ticks. A trip counts for what its body costs, roughly, so that the question
-comes some ten times a second: often enough for a person, and rarely enough that taking Python's lock for it costs
-nothing. Loops that count ask outside of their trips (see `lower/counted_loops.py`).
+All loops of a kernel share one counter of ticks. A trip adds roughly what its body costs, so that a poll happens some
+ten times a second: often enough for a person, and rarely enough for the interpreter lock that it takes to cost nothing.
+Counted loops poll outside their trips (`strip_mine.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runtime.codegen.passes.kernel import Kernel, loops_inside_out
 
 
 def run(kernel: Kernel) -> None:
-    """Has the loops ask that don't ask yet (see `strip_mine.py`)."""
+    """Adds polls to the loops that have none yet (see `strip_mine.py`)."""
     for function in kernel.functions:
         for _, item in loops_inside_out(function.body):
             assert item.loop is not None

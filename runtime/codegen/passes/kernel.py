@@ -14,17 +14,17 @@ from runtime.kernel_ir import ir
 
 @dataclass
 class Kernel:
-    """Its functions, and what the passes have to know and to keep.
+    """Its functions, and what the passes need to know about it.
 
     functions  the kernel itself, recursive functions and, at the end, the parts of nests that threads run
-    starts     what each function computes first: variable -> value, by the function's name
-    given      the names of its parameters, and of what else has a value when it begins
+    starts     by function: the variables that it computes first, with their values
+    given      by function: the names of its parameters, and of other variables that have a value when it begins
     names      gives new variables
-    own        the buffers that are nothing but an allocation
+    own        the buffers that hold new memory, and nothing that existed before
     kept       variables whose values an error returns
     sites      the failure sites
-    constants  further parameters, and what is given for them
-    fused      the loops of nests that became part of others
+    constants  further parameters, with their arguments
+    fused      loops of nests that were fused -> the loops that they became part of
     """
 
     functions: list[ir.Function]
@@ -43,26 +43,27 @@ class Kernel:
         return ir.Fail(len(self.sites))
 
     def ticking(self, function: ir.Function, span: Any, cost: ir.Expr | int) -> tuple[ir.Assign, ir.If]:
-        """What counts the ticks of a loop, or of a part of its trips, and what asks for Ctrl-C when they say so."""
+        """Statements that count the ticks of a loop, or of some of its trips, and that poll for Ctrl-C after enough of
+        them. cost: the ticks."""
         self.starts[function.name][ir.TICKS] = ir.ZERO
         ticks = ir.size_variable(ir.TICKS)
         leave = ir.If(ir.call("lib.interrupted"), [self.fails(Interruption("KeyboardInterrupt", "", span))])
         return ir.assign(ir.TICKS, ticks + cost), interrupt_poll(ticks, leave)
 
     def loop_of(self, nest: ir.For | None) -> ir.For | None:
-        """The loop that a nest is in after the passes."""
+        """The loop that contains a nest after the passes."""
         while nest in self.fused:
             nest = self.fused[nest]
         return nest
 
 
 def interrupt_poll(ticks: ir.Var | ir.Load, leave: ir.Statement) -> ir.If:
-    """Begins to count anew, and leaves if the user asks for it, when there are enough ticks."""
+    """After enough ticks, restarts their count and polls. leave: the statement that leaves the function on Ctrl-C."""
     return ir.If(ticks.compare(">", cost_model.POLL_TICKS), [ir.set_to(ticks, 0), leave])
 
 
 def loops_inside_out(block: ir.Block) -> Iterator[tuple[ir.Block, ir.While]]:
-    """The loops of the program in a block, the inner ones first, with the blocks that they stand in."""
+    """The loops of the program in a block, inner loops first, each with the block that contains it."""
     for item in list(block):
         for inner in ir.blocks(item):
             yield from loops_inside_out(inner)

@@ -10,12 +10,12 @@
         for j in range(m):
             y[i * m + j] = x[i * m + j] / s[i]
 
-Two loops become one where the second reads of what the first writes only the row that it is at. A softmax or a layer
-normalisation then goes over its rows once, while they are in the cache. What stands between the loops goes before them;
-it is known not to depend on the first.
+Two loops are fused if, of the arrays that the first writes, the second reads only its current row. A softmax or a layer
+normalisation then goes over each row while it is in the cache. Statements between the loops move before them; they
+don't depend on the first loop.
 
-Where rows are short, something slow to compute of each row, like a logarithm, stays in a loop of its own, since that
-loop is vectorised, and numbers one by one would take longer than the rows.
+If rows are short, a slow function of each row, such as a logarithm, stays in a loop of its own: that loop is
+vectorised, whereas one call at a time would take longer than the rows themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SLOW = frozenset(f"{module}.{name}" for module in ("lib", "math") for name in F
 
 
 def run(kernel: Kernel) -> None:
-    """Joins the nests of each block with those before them."""
+    """Fuses the nests of each block with those before them."""
     if not options.get("remapping"):
         return
     for function in kernel.functions:
@@ -42,13 +42,13 @@ def run(kernel: Kernel) -> None:
 
 
 def _fuse(kernel: Kernel, block: ir.Block) -> None:
-    last: int | None = None  # where the last nest stands
+    last: int | None = None  # the position of the last nest
     position = 0
     while position < len(block):
         item = block[position]
         if isinstance(item, ir.For) and item.nest:
-            before = block[last] if last is not None else None
-            if isinstance(before, ir.For) and _can_join(kernel, before, block[last + 1 : position], item):  # type: ignore[operator]
+            before = block[last] if last is not None else None if isinstance(before, ir.For) and _can_join(kernel,
+            before, block[last + 1 : position], item):  # type: ignore[operator]
                 item.body = [*before.body, *item.body]
                 item.parallel = (item.parallel or before.parallel) and not ir.may_leave(item.body)
                 kernel.fused[before] = item
@@ -71,7 +71,7 @@ def _can_join(kernel: Kernel, before: ir.For, between: ir.Block, after: ir.For) 
         return False
     if any(ir.variables(item).union(ir.targets(item)) & made for item in between):
         return False
-    # Only buffers of this kernel's own are known not to be seen under another name.
+    # Only the kernel's own buffers are known to have no alias.
     stored = first.stores.keys() | second.stores.keys()
     if not stored <= kernel.own or stored & (first.whole | second.whole):
         return False
@@ -83,7 +83,7 @@ def _can_join(kernel: Kernel, before: ir.For, between: ir.Block, after: ir.For) 
 
 
 def _same_row(index: ir.Var, subscripts: Sequence[ir.Expr]) -> bool:
-    """Whether all subscripts of a buffer lie in the row that `index` counts: `index`, or `index * stride + column`."""
+    """Whether all subscripts of a buffer lie in the row number `index`: `index`, or `index * stride + column`."""
     if all(item == index for item in subscripts):
         return True
     strides = set()
@@ -101,22 +101,22 @@ def _same_row(index: ir.Var, subscripts: Sequence[ir.Expr]) -> bool:
 
 @dataclass
 class _Accesses:
-    """Subscripts by buffer, with the variables that are offsets replaced by what they are."""
+    """The subscripts of each buffer, with variables for offsets replaced by their values."""
 
     loads: dict[str, list[ir.Expr]]
     stores: dict[str, list[ir.Expr]]
     assigned: set[str]
     statements: int
-    whole: set[str]  # names that stand somewhere else than in front of a subscript
+    whole: set[str]  # names that are used other than with a subscript
     short: bool  # it has a loop over a constant number of elements
-    slow: bool  # it computes a function once a row
+    slow: bool  # it calls a slow function once for each row
 
     def of(self, name: str) -> list[ir.Expr]:
         return self.loads.get(name, []) + self.stores.get(name, [])
 
 
 def _accesses(body: ir.Block) -> _Accesses | None:
-    """None where the body leaves the kernel, or does something else than compute."""
+    """The accesses of a body; None if it may leave the kernel or has a `while` loop."""
     items = list(ir.walk(body))
     if any(isinstance(item, (ir.While, ir.Return, ir.Fail)) for item in items):
         return None
@@ -129,7 +129,7 @@ def _accesses(body: ir.Block) -> _Accesses | None:
     offsets: dict[str, ir.Expr | None] = {}
     for item in items:
         if isinstance(item, ir.Assign) and len(item.targets) == 1:
-            # A name that is assigned twice is no offset.
+            # A variable that is assigned twice isn't an offset.
             offsets[item.targets[0]] = None if item.targets[0] in offsets else item.value
 
     def offset(index: ir.Expr) -> ir.Expr:

@@ -1,4 +1,4 @@
-"""Function merging: of parts that differ in nothing but names, one is kept, and runs for all of them.
+"""Function merging: of parts that differ only in names, one is kept and runs for all of them.
 
     def part(first, last, a):                     def part(first, last, a):
         for i in range(first, last):                  for i in range(first, last):
@@ -11,8 +11,8 @@
     lib.in_threads(part, threads, n, (a,))
     lib.in_threads(part_1, threads, m, (b,))
 
-The layers of a network that Python has unrolled give a part each, and LLVM takes longer over such a loop, once it has
-been made one of vectors, than over all else in the kernel. Parts of other types differ.
+The unrolled layers of a network give a part each, and LLVM spends more time on each of these loops, after vectorising
+it, than on the rest of the kernel. Parts whose variables have different types aren't merged.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ def run(kernel: Kernel) -> None:
     if len(parts) < 2:
         return
     first: dict[_Form, tuple[str, tuple[str, ...]]] = {}  # canonical form -> the part that is kept, its parameters
-    merged: dict[str, tuple[str, list[int]]] = {}  # a part that goes -> the one that is kept, and where each of its
-    # parameters stands among those of the part that goes
+    merged: dict[
+        str, tuple[str, list[int]]
+    ] = {}  # a part that is removed -> the one that is kept, and for each parameter
+    # of that one the position of the parameter in the removed part
     for part in parts:
         form, parameters = _canonical(part)
         kept = first.setdefault(form, (part.name, parameters))
@@ -58,11 +60,11 @@ def _redirect(item: ir.Run, merged: dict[str, tuple[str, list[int]]]) -> None:
 
 
 def _canonical(part: ir.Function) -> tuple[_Form, tuple[str, ...]]:
-    """A part's text with its variables numbered in the order in which they occur, with their types; and the names that
-    its parameters after the bounds have there. (Parameters are sorted by name, which says nothing of what they are.)"""
+    """A part's text with its variables numbered in order of occurrence, and their types; and the new names of its
+    parameters after the bounds, in order. (Parameters are sorted by name, so their order alone means nothing.)"""
     bounds, given = part.parameters[:2], part.parameters[2:]
     names = {name: name for name in bounds}
-    own = {*given, *ir.assigned(part.body)}  # all else is a function's name
+    own = {*given, *ir.assigned(part.body)}  # any other variable is a function
 
     def renamed(name: str) -> str:
         return names.setdefault(name, f"v{len(names)}") if name in own else name

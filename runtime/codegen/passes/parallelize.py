@@ -7,16 +7,16 @@
 
                                    lib.in_threads(part, threads, n, (a, x))
 
-A loop over a part of the rows counts from 0 there: `for i_1 in range(first, last): i = i_1 + 1`.
+A loop that doesn't start at 0 does so in the part: `for i_1 in range(first, last): i = i_1 + 1`.
 
-Indices are printed as unsigned, because numba lets a negative one count from the end, which the machine can't do in
-vectors; of a loop that starts at 0 it knows that there are none.
+Indices are printed as unsigned, because numba lets negative ones count from the end, which can't be vectorised. In a
+loop from 0, numba knows that there are none.
 
 The outer loop of a nest is split into parts, which the threads of a pool take one by one
-(`native_runtime/thread_pool.py`). Each element is computed as before and by one thread, so that results don't depend on
-their number. That costs some 1 us, or 10 us if the threads have to be woken, and the processor time of threads that
-wait for the next nest. So only nests over tensors whose sizes are known while tracing, and large, are split. The text
-says that a nest is large, but not how large it is.
+(`native_runtime/thread_pool.py`). One thread computes each element, in the same way as without threads, so that results
+don't depend on their number. That costs some 1 us, or 10 us if the threads have to be woken, and the processor time of
+threads that wait for the next nest. So only nests over tensors whose sizes are known while tracing, and large, are
+split. The text says that a nest is large, but not how large it is.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _cores_checked_at = float("-inf")
 
 
 class ThreadCount:
-    """Stands for the number of threads among the arguments of a kernel: read at each call."""
+    """Stands for the number of threads among the arguments of a kernel. It is read at each call."""
 
 
 def thread_count() -> int:
-    """How many threads a large nest runs on: what was set, or as many as this process has cores."""
+    """The number of threads for a large nest: the number that was set, or the number of cores of this process."""
     return _chosen or cores()
 
 
 def chosen_thread_count() -> int:
-    """What was set; 0: as many as there are cores."""
+    """The number that was set; 0 stands for the number of cores."""
     return _chosen
 
 
 def set_thread_count(count: int) -> None:
-    """0 means as many as there are cores. Raises ValueError for negative numbers."""
+    """Sets the number of threads; 0 stands for the number of cores. Raises ValueError for negative numbers."""
     global _chosen
     if count < 0:
         raise ValueError(f"the number of threads must not be negative, got {count}")
@@ -62,7 +62,8 @@ def set_thread_count(count: int) -> None:
 
 
 def cores() -> int:
-    """The cores that this process may use, asked for once a second: that takes longer than a small kernel."""
+    """The number of cores that this process may use. It is read once a second, since that takes longer than a small
+    kernel."""
     global _cores, _cores_checked_at
     now = time.monotonic()
     if now >= _cores_checked_at + 1.0:
@@ -72,7 +73,7 @@ def cores() -> int:
 
 
 def is_large(nodes: Sequence[Node]) -> bool:
-    """Whether a fusion group of these nodes does enough to be split."""
+    """Whether a fusion group of these nodes has enough work to be split."""
     if sys.platform == "win32":
         return False  # the threads are POSIX threads
     read = {value for node in nodes for value in node.inputs}
@@ -83,7 +84,7 @@ def is_large(nodes: Sequence[Node]) -> bool:
 
 
 def is_costly(nodes: Sequence[Node]) -> bool:
-    """Whether a fusion group computes functions like exp."""
+    """Whether a fusion group computes functions such as exp."""
     return any(node.op.cost >= cost_model.COSTLY_OP for node in nodes)
 
 
@@ -92,7 +93,7 @@ def _elements(value: Value) -> int:
 
 
 def run(kernel: Kernel) -> None:
-    """Makes the bodies of parallel loops functions of their own, which threads run."""
+    """Moves parallel loops into functions of their own, which threads run."""
     for function in list(kernel.functions):
         for block in ir.walk_blocks(function.body):
             for position, item in enumerate(block):
@@ -114,14 +115,14 @@ def _on_threads(kernel: Kernel, loop: ir.For) -> ir.Run:
 
 
 def _from_zero(kernel: Kernel, loop: ir.For) -> ir.For:
-    """The same loop with another index, which counts from 0."""
+    """The same loop with a new index that starts at 0."""
     index = kernel.names.fresh(loop.index)
     body = [ir.assign(loop.index, ir.size_variable(index) + loop.start), *loop.body]
     return ir.For(index, ir.ZERO, loop.stop - loop.start, ir.ONE, body)
 
 
 def thread_count_in(constants: list[tuple[str, Any]]) -> str:
-    """The variable of a kernel that holds the number of threads, which becomes one of its parameters."""
+    """The variable for the number of threads, which becomes a parameter of the kernel."""
     if not any(isinstance(value, ThreadCount) for _, value in constants):
         constants.append(("threads", ThreadCount()))
     return "threads"

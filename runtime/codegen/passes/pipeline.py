@@ -1,5 +1,5 @@
 """The passes over kernels, in order. A pass is a file with `run(kernel)`, which changes the kernel in place, and a line
-here; what it does is shown by `autograph graph FILE:f --kernel-passes`.
+here. `autograph graph FILE:f --kernel-passes` shows what each one changes.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from runtime.pass_log import run_pass
 
 PASSES: tuple[tuple[str, Callable[[Kernel], None]], ...] = (
     ("loop fusion", loop_fusion.run),
-    # Before loops are taken apart: what leaves a loop leaves all that it becomes.
+    # Before strip-mining: what is hoisted has to leave all loops that the loop becomes.
     ("hoisting", hoist_allocations.run),
     ("strip-mining", strip_mine.run),
     ("interrupt polls", interrupt_polls.run),
     ("scalar replacement", scalar_replacement.run),
-    # After what relies on the names that loops carry.
+    # After the passes that need the names of loop carries.
     ("copy coalescing", coalesce_copies.run),
-    # Late: threads run functions, which the passes before needn't look into.
+    # Late: the passes before it needn't look into the functions that threads run.
     ("parallelisation", parallelize.run),
     ("function merging", merge_functions.run),
 )
 
 
 def run_passes(kernel: Kernel) -> None:
-    """Runs them all. With AUTOGRAPH_STRICT=1 raises InvalidKernel where one breaks a rule of the kernel IR."""
+    """Runs all passes. With AUTOGRAPH_STRICT=1, raises InvalidKernel if one breaks a rule of the kernel IR."""
     _verify(kernel, "lowering")
     for name, run in PASSES:
         run_pass("kernel", name, run, kernel, _text)

@@ -1,4 +1,4 @@
-"""Scalar replacement: a row's values stay in registers.
+"""Scalar replacement: values that are computed and used in one row stay in registers.
 
     total = np.empty(n, np.float32)
     for i in range(n):                              for i in range(n):
@@ -9,9 +9,9 @@
         for j in range(m):                              for j in range(m):
             y[i * m + j] /= total[i]                        y[i * m + j] /= total_1
 
-When neighbouring nests have become one loop (`loop_fusion.py`), what the first computed for each row is often read
-nowhere else. Then it needs no array: and in the inner loops no load that might see what they store, which keeps loops
-from being vectorised. It runs on a complete kernel, since only then it's known who reads what.
+After neighbouring nests have been fused (`loop_fusion.py`), the value that the first one computes for a row is often
+read nowhere else. A variable for it saves an array, and in the inner loops a load that might alias their stores and so
+prevent vectorisation. The pass needs the complete kernel to know all reads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOTHING = ir.Const(False, BOOL)  # an expression without variables
 
 
 def run(kernel: Kernel) -> None:
-    """Replaces the arrays whose elements one row of a nest writes and reads."""
+    """Replaces arrays of which each element is written and read in one row of a nest only."""
     for function in kernel.functions:
         statements = list(ir.walk_with_blocks(function.body))
         users: dict[str, list[ir.Statement]] = {}
@@ -46,7 +46,7 @@ def run(kernel: Kernel) -> None:
 
 
 class _Nests:
-    """Where statements stand: which loops they are in, and at which one's top."""
+    """The loops that statements are in: the one directly around each, and all statements in a loop."""
 
     def __init__(self, statements: list[tuple[ir.Block, ir.Statement]]) -> None:
         loops = {id(item.body): item for _, item in statements if isinstance(item, ir.For)}
@@ -54,14 +54,14 @@ class _Nests:
         self._inside: dict[ir.For, set[ir.Statement]] = {}
 
     def inside(self, loop: ir.For) -> set[ir.Statement]:
-        """All statements in a loop, down to the innermost blocks."""
+        """All statements in a loop, including nested ones."""
         if loop not in self._inside:
             self._inside[loop] = set(ir.walk(loop.body))
         return self._inside[loop]
 
 
 def _is_value(name: str, nests: _Nests, users: list[ir.Statement]) -> bool:
-    """Whether a buffer is used in the body of one loop alone, there at the loop's element, which is written first."""
+    """Whether a buffer is used in the body of one loop only, there only at the loop's index, and is written first."""
     first = users[0]
     loop = nests.loop_at[first]
     if loop is None or not isinstance(first, ir.Store) or first.array != ir.Var(name):
@@ -70,12 +70,12 @@ def _is_value(name: str, nests: _Nests, users: list[ir.Statement]) -> bool:
     if name in ir.variables(first.value) or not all(user in inside for user in users):
         return False
     if any(isinstance(item, ir.For) and item.index == loop.index for item in inside):
-        return False  # another loop counts with the same variable
+        return False  # another loop has the same index variable
     return all(_only_at(name, ir.Var(loop.index), user) for user in users)
 
 
 def _only_at(name: str, element: ir.Expr, item: ir.Statement) -> bool:
-    """Whether a statement, without its blocks, reads and writes nothing of a buffer but this element."""
+    """Whether a statement, without its blocks, reads and writes only this element of a buffer."""
     buffer = ir.Var(name)
 
     def without(each: ir.Expr) -> ir.Expr | None:
@@ -90,7 +90,7 @@ def _only_at(name: str, element: ir.Expr, item: ir.Statement) -> bool:
 
 
 def _replace(statements: list[tuple[ir.Block, ir.Statement]], values: dict[str, str]) -> None:
-    """Makes variables of the elements of buffers: buffer -> variable. Their allocations go."""
+    """Replaces the elements of buffers by variables and removes the allocations. values: buffer -> variable."""
 
     def change(each: ir.Expr) -> ir.Expr | None:
         if isinstance(each, ir.Load) and isinstance(each.array, ir.Var) and each.array.name in values:

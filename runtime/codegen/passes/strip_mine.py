@@ -1,6 +1,6 @@
-"""Strip-mining: loops run in chunks of trips, so that what need not be asked in each trip is asked once a chunk.
+"""Strip-mining: loops run in chunks of trips, with checks once per chunk instead of once per trip.
 
-Loops that count ask for Ctrl-C outside of their trips:
+Counted loops poll for Ctrl-C between chunks:
 
     while i < n:                                while i < limit:
         x = x * x                                   part = min(limit - i, 5592405)
@@ -14,11 +14,10 @@ Loops that count ask for Ctrl-C outside of their trips:
                                                         if lib.interrupted():
                                                             return 1, ...
 
-The inner loop has one exit, and its trip count is known when it begins: LLVM unrolls or vectorises it. Where few trips
-are sure to be enough there is no outer loop.
+The inner loop has one exit and a trip count that is known when it begins, so LLVM can unroll or vectorise it. A loop
+that surely has few trips gets no outer loop.
 
-Loops whose trips aren't counted, and which push one number a trip, check the room on the stacks once for as many trips
-as fit:
+Other loops that push one number per trip check the capacity of the stacks once, for as many trips as fit:
 
     while i < n:                                    while True:
         if s_top + 1 > s_data.size:                     room = min(s_data.size - s_top, 4194304)
@@ -30,8 +29,8 @@ as fit:
                                                             break
                                                         s_data = lib.grown(s_data, s_top, s_top + 1)
 
-A buffer that may be replaced inside the loop costs two nanoseconds a trip, as much as a short loop body: its address
-and size are loaded again and again. In the inner loop it is fixed.
+A buffer that may be replaced inside the loop costs two nanoseconds per trip, as much as a short loop body, because its
+address and size are loaded again in each trip. In the inner loop they are invariant.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from runtime.kernel_ir import ir
 
 
 def run(kernel: Kernel) -> None:
-    """Takes apart the loops that count, and those that push on stacks."""
+    """Strip-mines counted loops and loops that push on stacks."""
     for function in kernel.functions:
         for block, item in loops_inside_out(function.body):
             assert item.loop is not None
@@ -57,7 +56,7 @@ def run(kernel: Kernel) -> None:
 
 
 def _with_room(kernel: Kernel, function: ir.Function, item: ir.While, loop: ir.Loop) -> ir.While:
-    """The loop inside a loop that makes room on its stacks."""
+    """The loop inside an outer loop that grows the stacks."""
     room = ir.size_variable(kernel.names.fresh("room"))
     has_room = room.compare(">", 0)
     test = has_room if item.test == ir.TRUE else ir.both(has_room, item.test)
@@ -78,7 +77,7 @@ def _with_room(kernel: Kernel, function: ir.Function, item: ir.While, loop: ir.L
 def _counted(
     kernel: Kernel, function: ir.Function, item: ir.While, loop: ir.Loop, counter: ir.Induction
 ) -> ir.Block:  # fmt: skip
-    """The loop in chunks, or with the question after it where few trips are sure to be enough."""
+    """The loop in chunks; if it surely has few trips, the loop followed by a poll."""
     variable, limit, step = counter.variable, counter.limit, counter.step
     distance = limit - variable if counter.is_up else variable - limit
     cost = -(-loop.cost // counter.least_step)

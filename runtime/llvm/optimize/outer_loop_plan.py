@@ -75,8 +75,7 @@ class Uses:
         return {name for item in block for name in self._of(item)[1]}
 
     def exposed(self, block: ir.Block, defined: set[str]) -> set[str]:
-        """The variables that a block may read before it assigns them. Adds to `defined` those that it surely assigns.
-        """
+        """The variables that a block may read before it assigns them. Those that it surely assigns go to `defined`."""
         found: set[str] = set()
         for item in block:
             if isinstance(item, ir.If):

@@ -286,8 +286,7 @@ class Lanes:
 
 
 def write(w: Writer, block: WriteBlock, item: ir.While) -> bool:
-    """Writes a loop for lanes, its statements by `block`; False if it has no plan, or does something that lanes can't.
-    """
+    """Writes a loop for lanes, its statements by `block`; False if it has no plan or does what lanes can't."""
     plan = w.plans.get(item)
     if plan is None or w.lanes is not None:
         return False
