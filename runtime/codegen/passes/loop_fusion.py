@@ -47,8 +47,8 @@ def _fuse(kernel: Kernel, block: ir.Block) -> None:
     while position < len(block):
         item = block[position]
         if isinstance(item, ir.For) and item.nest:
-            before = block[last] if last is not None else None if isinstance(before, ir.For) and _can_join(kernel,
-            before, block[last + 1 : position], item):  # type: ignore[operator]
+            before = block[last] if last is not None else None
+            if isinstance(before, ir.For) and _can_join(kernel, before, block[last + 1 : position], item):  # type: ignore[operator]
                 item.body = [*before.body, *item.body]
                 item.parallel = (item.parallel or before.parallel) and not ir.may_leave(item.body)
                 kernel.fused[before] = item
