@@ -1,3 +1,1 @@
-"""How each op that isn't elementwise is lowered: one file per family, which adds its rows to the table
-`lower.state.EMITTERS`.
-"""
+"""Lowerings of ops that aren't elementwise: one file per family, which adds rows to `lower.state.EMITTERS`."""

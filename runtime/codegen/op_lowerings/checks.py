@@ -1,4 +1,4 @@
-"""Lowering of `check_numerics`: its operand itself, after a check."""
+"""Lowering of `check_numerics`: a check; the result is the operand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.ops.numerics import NONFINITE, words
 @emitter("check_numerics")
 def _check(low: Lowering, node: Node) -> None:
     (value,) = node.inputs
-    # What was to be computed before is computed before: its errors come first.
+    # Pending nodes are lowered first, so that their errors come first.
     low.fusion.flush_all()
     if isinstance(low.ref(value), Scalar):
         name = low.scalar_name(value)

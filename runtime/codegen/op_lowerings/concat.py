@@ -1,4 +1,4 @@
-"""Lowerings of ops that put arrays together or take them apart: pieces are copied into views, or are views."""
+"""Lowerings of ops that join or split arrays: pieces are copied into views of the result, or are views."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _need_equal(low: Lowering, node: Node, got: Atom, wanted: Atom) -> None:
 
 
 def _small_items(refs: Sequence[Any]) -> tuple[ir.Expr, ...] | None:
-    """The elements of vectors one after another, if nothing has to be stored for them."""
+    """The elements of vectors in order, if none of them has to be stored."""
     if not all(isinstance(ref, Vector) for ref in refs):
         return None
     items = tuple(item for ref in refs for item in ref.items)
@@ -34,14 +34,14 @@ def _small_items(refs: Sequence[Any]) -> tuple[ir.Expr, ...] | None:
 
 
 def _is_static(node: Node) -> bool:
-    """Whether all sizes are known while tracing, and there are elements."""
+    """Whether all sizes are static and positive."""
     if not node.outputs[0].type.rank or 0 in (node.outputs[0].shape or (0,)):  # type: ignore[union-attr]
         return False
     return all(None not in v.shape for v in (*node.inputs, *node.outputs))
 
 
 def _may_wait(low: Lowering, node: Node) -> bool:
-    """Whether what is joined need not be put together here."""
+    """Whether the joined array may stay a concatenated view for now."""
     return _is_static(node) or (low.extents.assuming and not _has_nothing(node))
 
 
@@ -157,7 +157,7 @@ def _split(low: Lowering, node: Node) -> None:
 
 @emitter("tile")
 def _tile(low: Lowering, node: Node) -> None:
-    """Copies next to each other: the operand broadcast to (m0, d0, m1, d1, ...)."""
+    """Repetitions along each dimension: the operand broadcast to (m0, d0, m1, d1, ...)."""
     source, output = node.inputs[0], node.outputs[0]
     ref = low.ref(source)
     if isinstance(ref, Scalar):

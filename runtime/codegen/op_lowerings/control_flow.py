@@ -7,9 +7,9 @@
                                                             h = a_1
                                                             i = i + 1
 
-A loop's carries are variables; an array carry is its buffer variable and, where the loop may change its shape,
-variables for dimensions. The carries whose shapes surely change are known before (`symbolic/varying_carries.py`); the
-body is lowered once more where another one is found to.
+A loop's carries are variables. An array carry is a buffer variable and, if the loop may change the shape, variables for
+the dimensions. Most carries whose shapes change are known in advance (`symbolic/varying_carries.py`); if another one is
+found, the body is lowered again.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _cond(low: Lowering, node: Node) -> None:
 
 
 def _keep_shared(after: Sequence[Any], results: Sequence[Sequence[Any]]) -> None:
-    """What is the same memory at the end of one way through a node may be so after it."""
+    """Two results that are the same memory at the end of one branch may be so after the node."""
     arrays = [k for k, ref in enumerate(after) if isinstance(ref, Array)]
     for refs in results:
         for k in arrays:
@@ -84,7 +84,7 @@ def _keep_shared(after: Sequence[Any], results: Sequence[Sequence[Any]]) -> None
 
 
 def _is_wanted_small(low: Lowering, node: Node, k: int, value: Value) -> bool:
-    """Whether a result becomes a few variables: what reads it wants its elements, and no branch writes in memory."""
+    """Whether a result becomes a variable per element: its users read elements, and no branch updates it in memory."""
     made = [region.outputs[k].node for region in node.regions]
     if not is_small(value) or any(each is not None and each.op.is_update for each in made):
         return False
@@ -98,7 +98,7 @@ def _branch_result(low: Lowering, ref: Any, value: Value, small: bool) -> Any:
 
 
 def _kept_variable(operands: Sequence[Any], pair: Sequence[Any]) -> tuple[ir.Var] | None:
-    """The variable of an operand's memory that both branches give back, written to or not."""
+    """The variable of an operand's memory that both branches return, updated or not; None if there is none."""
     if not all(isinstance(ref, Array) for ref in pair):
         return None
     then, other = (ref.buffer.variable for ref in pair)
@@ -115,7 +115,7 @@ def _add_branches(low: Lowering, predicate: ir.Expr, blocks: list[ir.Block]) -> 
 
 
 def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
-    """An operand of a region: scalars in variables, arrays in memory, so that nothing is computed again inside."""
+    """An operand of a region: scalars in variables, arrays in memory, so that the region doesn't recompute them."""
     ref = low.ref(value)
     if isinstance(ref, Scalar):
         return ref if isinstance(ref.expr, (ir.Var, ir.Const)) else replace(ref, expr=low.scalar_name(value))
@@ -127,7 +127,7 @@ def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
 
 
 def _inside(ref: Any, owned: bool = False) -> Any:
-    """The same value, as a region sees it, which must not write into an array unless it may own it."""
+    """The same value inside a region, which may overwrite an array only if it owns it."""
     if isinstance(ref, Array):
         return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, owned, outside=ref.buffer))
     if isinstance(ref, StackRef):
@@ -136,7 +136,7 @@ def _inside(ref: Any, owned: bool = False) -> Any:
 
 
 def _for_branch(ref: Any) -> Any:
-    """Each branch tracks by itself what it does with a buffer that it may overwrite."""
+    """The same value with a buffer of its own, since each branch tracks by itself what it overwrites."""
     if isinstance(ref, Array):
         return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, ref.buffer.owned, ref.buffer.outside))
     return ref
@@ -158,7 +158,7 @@ def _result_variables(low: Lowering, value: Value, small: bool = False) -> tuple
 
 
 def _result_dims(low: Lowering, value: Value, pair: Sequence[Any]) -> list[Atom]:
-    """Atoms of a result's dimensions, or fresh variables where the branches differ."""
+    """Atoms of a result's dimensions; fresh variables for those in which the branches differ."""
     if not _is_array(value) or isinstance(pair[0], Vector):
         return []
     dims: list[Atom] = []
@@ -173,7 +173,7 @@ def _result_dims(low: Lowering, value: Value, pair: Sequence[Any]) -> list[Atom]
 
 
 def _assignments(variables: Sequence[ir.Var], dims: Sequence[Atom], ref: Any) -> list[tuple[ir.Var, ir.Expr]]:
-    """What to assign to which variable so that (`variables`, `dims`) stand for `ref`."""
+    """The assignments, as pairs, after which (`variables`, `dims`) represent `ref`."""
     if ref is TOKEN:
         return []
     if isinstance(ref, Scalar):
@@ -214,7 +214,7 @@ def stack_variables(low: Lowering, base: str, type_: StackType) -> tuple[ir.Var,
 
 
 def handle(low: Lowering, value: Value) -> StackRef:
-    """A stack as an operand: shared if others read its elements, too."""
+    """A stack as an operand; shared if other nodes read its elements, too."""
     ref, users = low.ref(value), dict.fromkeys(low.region.users.get(value, ()))
     assert isinstance(ref, StackRef)
     sizes = sum(node.inputs[k] is value for node in users for k in node.op.shape_only)
@@ -222,7 +222,7 @@ def handle(low: Lowering, value: Value) -> StackRef:
 
 
 def stack_ref(type_: StackType, variables: Sequence[ir.Var], shared: bool) -> StackRef:
-    """A stack in variables that are given in the order data, top, dims, dims_top (rank 0: only two)."""
+    """A stack in variables, given in the order data, top, dims, dims_top (for rank 0 only the first two)."""
     data, top, *rest = variables
     rank = type_.element.rank or 0
     dims, dims_top = rest or (NO_VARIABLE, NO_VARIABLE)
@@ -230,7 +230,7 @@ def stack_ref(type_: StackType, variables: Sequence[ir.Var], shared: bool) -> St
 
 
 def own_stack(low: Lowering, ref: StackRef) -> StackRef:
-    """The stack with buffers that no other handle sees."""
+    """The stack with buffers of its own, which no other handle uses."""
     data = low.assign(ir.call("lib.copied", ref.data, ref.top), ref.data.name)
     if not ref.rank:
         return replace(ref, data=data, shared=False)
@@ -253,7 +253,7 @@ def _while(low: Lowering, node: Node) -> None:
         for k, (value, inside) in enumerate(zip(node.inputs[:count], node.regions[1].inputs))
     ]
     low.fusion.flush_all()
-    # What the loop writes in place stays in its variable.
+    # A carry that the loop updates in place stays in its variable.
     variables = [
         (start.buffer.variable,)
         if k in wanted and isinstance(start, Array)
@@ -273,7 +273,7 @@ def _while(low: Lowering, node: Node) -> None:
             entered.add(target.name)
     kept = [keep_in_step(low, node, k, starts[k]) for k in sorted(wanted - small)]
     if counter is None:
-        emptied = []  # each pop asks
+        emptied = []  # each pop has its own check
     else:
         entered_stacks = [
             {k: _carry(node, k, variables[k], (), starts[k], False) for k in ks} for ks in (filled, emptied)
@@ -312,7 +312,7 @@ def _while(low: Lowering, node: Node) -> None:
     induction = None if counter is None else counter.induction
     loop.loop = ir.Loop(_ticks(node.regions[1]), node.span, low.region.in_loop, owned, entered, stacks, induction)
     low.add(loop)
-    # What is kept for an error must not change with what comes after the loop.
+    # Values kept for an error must not change after the loop.
     for variable in filter(None, kept):
         low.add(ir.assign(variable, ir.call("lib.copied", variable, ir.Size(variable))))
     for carry, result in zip(carries, results):
@@ -329,7 +329,7 @@ def _while(low: Lowering, node: Node) -> None:
 
 
 def _capture(low: Lowering, node: Node, k: int) -> Any:
-    """What the loop sees of a value from outside; a small one whose elements the body asks for is read before it."""
+    """A capture as the loop uses it. A small array whose elements the body uses is read before the loop."""
     value = node.inputs[k]
     if is_small(value) and low.scalarization.wants_elements(node.regions[1], node.regions[1].inputs[k]):
         return vector(low, value, items(low, value))
@@ -337,7 +337,7 @@ def _capture(low: Lowering, node: Node, k: int) -> Any:
 
 
 def _named(node: Node, k: int) -> Value:
-    """The value whose name a carry's variable takes: the body's input."""
+    """The value that gives a carry's variable its name: the body's input."""
     return node.regions[1].inputs[k]
 
 
@@ -347,11 +347,11 @@ def _pushes(loop: Node) -> bool:
 
 
 def _start(low: Lowering, value: Value, overwritten: bool, pushes: bool) -> Any:
-    """A carry's first value; an array that the loop writes in place must be this loop's own."""
+    """A carry's first value. An array that the loop updates in place must belong to this loop."""
     ref = low.ref(value)
     if not _is_array(value):
         if isinstance(ref, StackRef):
-            # Copied once here, so that no push inside the loop has to.
+            # One copy here saves copies at pushes in the loop.
             shared = ref.shared or low.region.uses[value] > 1
             return own_stack(low, ref) if shared and pushes else replace(ref, shared=shared)
         return ref
@@ -364,7 +364,7 @@ def _start(low: Lowering, value: Value, overwritten: bool, pushes: bool) -> Any:
 def _carry_dims(
     low: Lowering, node: Node, starts: Sequence[Any], varying: set[int]
 ) -> tuple[list[Dims], list[tuple[ir.Var, Atom]]]:
-    """The dimension atoms of the carries inside the loop, and what to assign to new variables before it."""
+    """The dimension atoms of the carries inside the loop, and the assignments to new variables before it."""
     dims: list[Dims] = []
     entry: list[tuple[ir.Var, Atom]] = []
     for k, start in enumerate(starts):
@@ -404,8 +404,8 @@ def _trip(
     low: Lowering, node: Node, carries: Sequence[Any], captures: Sequence[Any], wanted: set[int],
     counter: Counter | None,
 ) -> list[Any]:  # fmt: skip
-    """Lowers test, exit, body and the assignment of the carries; gives the refs of the body's results. The test of a
-    loop that counts stands in its head."""
+    """Lowers test, exit, body and the assignment of the carries; returns the refs of the body's results. The test of a
+    counted loop is in its head instead."""
     test, body = node.regions
     if counter is None:
         go = low.emit_graph(test, [*map(_inside, carries), *captures], in_loop=True)[0]
@@ -413,7 +413,7 @@ def _trip(
     results = low.emit_graph(body, [*carries, *captures], in_loop=True)
     results = [_branch_result(low, r, v, isinstance(c, Vector)) for r, v, c in zip(results, node.outputs, carries)]
     for k in sorted(wanted):
-        # The next trip writes into it: no other carry may be the same memory.
+        # The next trip overwrites it, so no other carry may be the same memory.
         mine = results[k].buffer
         others = {each.buffer for j, each in enumerate(results) if isinstance(each, Array) and j != k}
         if not mine.owned or others & mine.sharers:
@@ -440,8 +440,7 @@ def _variables_of(ref: Any) -> tuple[ir.Var, ...]:
 
 
 def parallel_assignment(low: Lowering, pairs: Sequence[tuple[ir.Var, ir.Expr]]) -> ir.Block:
-    """Statements that assign all values to their variables at once: in an order that needs no temporary where there is
-    one.
+    """Statements that assign all values to their variables at once, with temporaries only where no order avoids them.
 
     [(a, b), (b, a + b)]  →  b_1 = a + b;  a = b;  b = b_1
     """
@@ -478,7 +477,7 @@ def parallel_assignment(low: Lowering, pairs: Sequence[tuple[ir.Var, ir.Expr]]) 
 
 
 def _loop(block: ir.Block) -> ir.While:
-    """`while True: if not test: break` becomes `while test:` where the test is one expression."""
+    """The loop of a block: `while test:` instead of `while True: if not test: break` if the test is one expression."""
     first = block[0]
     if isinstance(first, ir.If) and len(first.body) == 1 and isinstance(first.body[0], ir.Break):
         assert isinstance(first.test, ir.Unary)
@@ -487,7 +486,7 @@ def _loop(block: ir.Block) -> ir.While:
 
 
 def _ticks(body: Graph) -> int:
-    """What a trip of a loop with this body costs, roughly, in ticks."""
+    """The rough cost of a trip of a loop with this body, in ticks."""
     total = 1
     for node in body.nodes:
         if node.regions:

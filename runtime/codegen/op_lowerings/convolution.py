@@ -1,19 +1,19 @@
-"""Products of windows with filters. Where these are many and read few times, they are made a strip at a time.
+"""Lowerings of products of windows with filters. Many windows with few filters are made a strip at a time.
 
     %y = convolution(%x, %w)     for i in range(lanes):                           # on threads
                                      for s in range(strips of the lane):
                               →          work[...] = rows of windows              # in the second-level cache
                                          lib.gemm(work, ..., w, 0, y, ..., 1)
 
-A strip is some rows of windows. A lane is the strips that share memory, one after the other; threads take lanes. All
-windows at once would be written to memory and read from it again, which takes longer than their product. Elsewhere
-they are made at once, and all threads compute one product.
+A strip consists of some rows of windows. A lane consists of strips that use the same memory one after the other;
+threads take lanes. Without strips, all windows would be written to memory and read again, which takes longer than their
+product. Other windows are made all at once, and all threads compute one product.
 
     convolution               the windows times the filters
-    convolution_filters_grad  the windows, transposed, times the cotangent: a sum for each lane, whose number doesn't
-                              depend on that of threads; then their total
-    convolution_input_grad    the cotangent times the filters, transposed, which are windows again: added up where they
-                              come from. A lane has whole images. It takes the strips of an image from the last to the
+    convolution_filters_grad  the transposed windows times the cotangent: a sum for each lane, then their total. The
+                              number of lanes doesn't depend on the number of threads
+    convolution_input_grad    the cotangent times the transposed filters, which gives windows; they are added to the
+                              image. A lane has whole images, and takes the strips of an image from the last to the
                               first, so that each sum has its terms in the order of `patches_grad`
 """
 
@@ -40,14 +40,14 @@ from runtime.ops.nn.window_products import CHANNELS, DEPTHS, PLACES, SIZES
 from runtime.types import TensorType
 
 _LANE, _STRIP, _ROW = 0, 1, 2  # depths of loops
-_LANES_PER_THREAD = 4  # so that the others can take those of a slow thread
+_LANES_PER_THREAD = 4  # several, so that other threads can take those of a slow one
 
 
 class _Sizes:
-    """What is known while tracing of the sizes of a convolution: of its windows and filters."""
+    """The static sizes of a convolution's windows and filters."""
 
     def __init__(self, low: Lowering, node: Node, of_windows: Value, image: Sequence[int | None], depth: int | None):
-        """of_windows: a value with the windows' batch and places, before its last dimension."""
+        """of_windows: a value whose dimensions before the last are the windows' batch and places."""
         lead = _shape(of_windows)[:-1]
         terms = (math.prod(node.attrs["sizes"]), image[-1])
         known = None not in (*lead, *terms, depth)
@@ -70,7 +70,7 @@ class _Sizes:
 
 def _shape(value: Value) -> tuple[int | None, ...]:
     assert isinstance(value.type, TensorType)
-    assert value.type.shape is not None  # kernels take no values of unknown rank
+    assert value.type.shape is not None  # kernels have no values of unknown rank
     return value.type.shape
 
 
@@ -98,7 +98,7 @@ def _add(low: Lowering, out: Buffer, at: ir.Expr, term: ir.Expr) -> None:
 
 
 class _Convolution:
-    """One of the three, in a kernel: its windows, and the loops over strips of them."""
+    """One of the three ops in a kernel: its windows, and the loops over strips of them."""
 
     def __init__(self, low: Lowering, windows: Windows, channels: Atom, dtype: DType, depth: Atom) -> None:
         """depth: the number of filters."""
@@ -122,7 +122,7 @@ class _Convolution:
     # --- strips ------------------------------------------------------------------------------------------------------
 
     def strips(self, rows: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
-        """How many rows of windows a strip has, and how many strips there are of so many rows."""
+        """The number of rows of windows in a strip, and the number of strips of so many rows."""
         low = self.low
         most = cost_model.CONVOLUTION_STRIP // self.dtype.np.itemsize
         row = low.assign(self.all.places[-1] * self.inner, "row")
@@ -130,7 +130,7 @@ class _Convolution:
         return height, low.assign((rows + height - 1) // height, "strips")
 
     def lanes(self, items: ir.Expr) -> ir.Expr:
-        """How many lanes there are for so many items, which is no matter for the results."""
+        """The number of lanes for so many items; the results don't depend on it."""
         threads = ir.size_variable(thread_count_in(self.low.constants))
         return self.low.assign(ir.call("min", threads * _LANES_PER_THREAD, items), "lanes")
 
@@ -141,7 +141,7 @@ class _Convolution:
         self.low.nest(lane, lanes, block, large=True, may_join=False)
 
     def each_item(self, lane: ir.Var, lanes: ir.Expr, items: ir.Expr, body: Callable[[ir.Var], None]) -> None:
-        """The items of a lane, one after the other."""
+        """Adds a loop over the items of a lane."""
         begin, end = (self.low.assign(each * items // lanes, "begin") for each in (lane, lane + 1))
         self.loop(_STRIP, (begin, end), body)
 
@@ -152,7 +152,7 @@ class _Convolution:
         self.low.loop(index, bounds, block)
 
     def make_strip(self, image: Array, work: Buffer, place: ir.Expr, first: ir.Expr, last: ir.Expr) -> None:
-        """Writes the windows of some rows to `work`, behind those of `place` others."""
+        """Writes the windows of some rows to `work`, after `place` others."""
         windows = self.of_strip
         before = self.low.assign(place - first * self.places, "before")
 

@@ -1,5 +1,5 @@
-"""Lowering of assertions and commits. Other effects (print, host calls) stay on the interpreter, but for random
-numbers (`random.py`)."""
+"""Lowerings of assertions and commits. The interpreter runs other effects (print, host calls), except random numbers
+(`random.py`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runtime.types import TensorType
 @emitter("assert")
 def _assert(low: Lowering, node: Node) -> None:
     condition, *data = node.inputs[:-1]
-    # What was to be computed before is computed before: its errors come first.
+    # Pending nodes are lowered first, so that their errors come first.
     low.fusion.flush_all()
     ref = low.ref(condition)
     if isinstance(ref, Scalar):
@@ -44,7 +44,7 @@ def _assert(low: Lowering, node: Node) -> None:
             shown.append(f"<{value.type}>")
     attrs = node.attrs
     message = attrs["message"] or ("assertion failed" if _is_op_error(attrs["error"]) else "")
-    if shown and not attrs.get("formatted"):  # else the message has them
+    if shown and not attrs.get("formatted"):  # else the message contains them
         separator = ": " if message and not message.endswith("=") else " "
         message = (message + separator + ", ".join(shown)).lstrip()
     low.fail_when(ir.negated(holds), attrs["error"], message, node, details, None, dtypes, attrs["summarize"])
@@ -54,7 +54,7 @@ def _assert(low: Lowering, node: Node) -> None:
 
 @emitter("commit")
 def _commit(low: Lowering, node: Node) -> None:
-    # A later failure returns the value. What is to be computed before it may fail too, and must do so first.
+    # A later failure returns the value. Pending nodes may fail too, and must do so before the commit.
     low.fusion.flush_all()
     (value,) = node.inputs
     if isinstance(low.ref(value), Scalar):
@@ -64,7 +64,7 @@ def _commit(low: Lowering, node: Node) -> None:
     array = low.array(value)
     memory, is_kept = low.in_step.get(node, ("", False))
     if memory != array.buffer.name:
-        # Its buffer may be overwritten before the next commit, by the code around this region too.
+        # Its buffer may be overwritten before the next commit, also by code around this region.
         mine = array.buffer.owned or bool(array.buffer.origins)
         array = low.copied(array, _kept_for(low, node.attrs["variable"], value).value.name) if mine else array
     elif is_kept:
@@ -73,15 +73,16 @@ def _commit(low: Lowering, node: Node) -> None:
 
 
 def keep_in_step(low: Lowering, node: Node, k: int, start: Array) -> ir.Var | None:
-    """Notes before a loop that an error finds a variable in the carry's memory, if that always holds its value; gives
-    the name for it then."""
+    """If the memory of a carry always holds the value of a variable, notes before the loop that an error returns this
+    memory, and returns the kernel's variable for it."""
     commits = commits_in_step(node.regions[1], k)
     low.in_step.update({commit: (start.buffer.name, len(commits) == 1) for commit in commits})
     return _keep(low, commits[0].attrs["variable"], node.inputs[k], start) if commits else None
 
 
 def _keep(low: Lowering, variable: Any, value: Value, array: Array) -> ir.Var:
-    """Notes that an error leaves the variable with what is in the array then; gives the name for it."""
+    """Notes that an error returns the array's content at that time as the value of the variable; returns the kernel's
+    variable for it."""
     kept = _kept_for(low, variable, value)
     low.add(ir.assign(kept.value, array.buffer.variable))
     for own, dim in zip(kept.dims, array.dims):

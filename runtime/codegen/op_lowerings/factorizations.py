@@ -1,7 +1,7 @@
-"""Lowerings of inverses, solutions of linear equations, determinants and Cholesky factors: `lib.solved` and its
-like on copies of the operands.
+"""Lowerings of inverses, solutions of linear equations, determinants and Cholesky factors: calls of `lib.solved` and
+similar functions on copies of the operands.
 
-Large matrices stay with LAPACK: it takes them in blocks.
+The interpreter computes large matrices by LAPACK, which works in blocks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _need_equal(low: Lowering, node: Node, got: Sequence[ir.Expr], wanted: Seque
 
 
 def _matrices(low: Lowering, node: Node, transposed: bool = False) -> Array:
-    """The square matrices that a node takes first, in memory that may be overwritten."""
+    """The first operand of a node, square matrices, in memory that may be overwritten."""
     _need_square(low, node)
     return _copied(low, node.inputs[0], transposed)
 
@@ -51,7 +51,7 @@ def _need_square(low: Lowering, node: Node) -> None:
 
 
 def _right_sides(low: Lowering, node: Node, matrices: Array) -> Array:
-    """What a node takes second, in memory that the solutions may be written to."""
+    """The second operand of a node, in memory to which the solutions may be written."""
     rhs = low.dims(node.inputs[1])
     _need_equal(low, node, rhs[:-1], matrices.dims[:-1], "Input matrix and rhs don't fit: {1} and {0} rows or matrices")
     return _copied(low, node.inputs[1])
@@ -79,7 +79,8 @@ def _solve(low: Lowering, node: Node, matrices: Array, out: Array, message: str)
 
 
 def _each(low: Lowering, node: Node, matrices: Array, message: str, failed: Callable[[ir.Expr], ir.Expr]) -> None:
-    """Adds a loop over matrices. failed: what a matrix, whose rows begin at the given one, fails by."""
+    """Adds a loop over matrices. failed: gives the condition under which a matrix fails, from the number of its first
+    row."""
     size = matrices.dims[-1]
     count = low.atom(product(matrices.dims[:-2]))
     index = ir.ZERO if count == ir.ONE else low.index_name(0)
@@ -142,7 +143,7 @@ def _triangular(low: Lowering, node: Node) -> None:
 
 @emitter("matrix_determinant")
 def _determinant(low: Lowering, node: Node) -> None:
-    """The product of the pivots, with another sign for each exchange of rows."""
+    """The product of the pivots; each exchange of rows changes its sign."""
     _of_pivots(
         low, node, lambda swaps, dtype: [_sign(swaps, dtype)],
         lambda pivot, total: [ir.assign(total, total * pivot)],
@@ -174,8 +175,9 @@ def _sign(swaps: ir.Expr, dtype: DType) -> ir.Expr:
 def _of_pivots(
     low: Lowering, node: Node, start: Callable[[ir.Expr, DType], list[ir.Expr]], step: Callable[..., ir.Block]
 ) -> None:  # fmt: skip
-    """Adds what the pivots of each matrix make, and binds the outputs to it. start: what each begins with, from how
-    often rows changed places, below 0 for a singular matrix; step: the statements that take in a pivot."""
+    """Adds loops that accumulate the pivots of each matrix, and binds the outputs to the totals. start: the first
+    totals, from the number of exchanges of rows, which is negative for a singular matrix. step: the statements for a
+    pivot."""
     matrices = _matrices(low, node)
     size, matrix, dims = matrices.dims[-1], matrices.buffer.variable, matrices.dims[:-2]
     count = low.atom(product(dims))
@@ -185,7 +187,7 @@ def _of_pivots(
         at = low.assign(index * size * size, "at")
         swaps = low.assign(ir.call("lib.solved", matrix, at, size, matrix, 0, 0), "swaps")
         totals = [low.assign(each, "total") for each in start(swaps, matrices.dtype)]
-        # The elimination of a singular matrix stopped somewhere.
+        # The elimination of a singular matrix stopped early, so its pivots are skipped.
         body = step(ir.load(matrix, at + k * (size + 1)), *totals)
         low.loop(k, swaps.compare(">=", 0).choose(size, 0), body)
         for out, total in zip(outs, totals):

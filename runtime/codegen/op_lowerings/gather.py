@@ -1,4 +1,4 @@
-"""Lowerings of reading and writing by computed positions, all checked: an index out of range leaves the kernel."""
+"""Lowerings of reads and writes at computed positions. All are checked: an index out of range leaves the kernel."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def _checked(
 
 
 def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, label: str, body: Any) -> None:
-    """Adds loops over all slices that `positions` names along `axis` of an array with dimensions `table`.
+    """Adds loops over all slices that `positions` selects along `axis` of an array with dimensions `table`.
 
-    `body(source, target)` gives the innermost statement from the place in the table and in the gathered array.
+    body(source, target): gives the innermost statement for offsets in the table and in the gathered array.
     """
     outer, inner = low.atom(product(table[:axis])), low.atom(product(table[axis + 1 :]))
     count = low.atom(product(positions.dims))
@@ -93,7 +93,7 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
 
 
 def place_of(dims: Dims, index: ir.Expr, first: int) -> tuple[str, list[ir.Expr]]:
-    """The position for a message (`{2},{3}`, numbered from `first` on) of a flat index, and its parts."""
+    """The position of a flat index as a message shows it (`{2},{3}`, numbered from `first` on), and its components."""
     parts: list[ir.Expr] = []
     for axis in range(len(dims)):
         rest = product(dims[axis + 1 :])
@@ -111,7 +111,7 @@ def _gather_grad(low: Lowering, node: Node) -> None:
 
 @emitter("index_add")
 def _index_add(low: Lowering, node: Node) -> None:
-    # The operands come first: making the target writable may need their memory lowered.
+    # The operands first, since making the target writable may lower pending groups that read it.
     for value in node.inputs[1:]:
         low.ref(value)
     total = writable(low, node)
@@ -163,7 +163,7 @@ def _row_grad(low: Lowering, node: Node) -> None:
 
 
 def _write_existing_row(low: Lowering, node: Node, total: Array, add: bool = False) -> None:
-    """Adds the write of a row, unless the array ends before it."""
+    """Adds the write of a row, if the array has this row."""
     _, index, value = node.inputs
     value_ref = low.ref(value)
     if isinstance(value_ref, Scalar):
@@ -228,7 +228,7 @@ def _array_write(low: Lowering, node: Node) -> None:
         low.define(node.outputs[0], total)
         return
     length = low.atom(product(element), "length")
-    # Nobody else needs this memory, so its variable may hold what it grows to.
+    # This memory has no other user, so its variable may hold the grown array.
     rows, data = low.assign(old[0], "rows"), total.buffer.variable
     capacity = ir.size_variable(low.names.fresh("capacity"))
     growth: ir.Block = [
@@ -259,7 +259,7 @@ def _resize_rows(low: Lowering, node: Node) -> None:
 
 
 def _resized(low: Lowering, array: Array, count: Atom, name: str | None) -> Array:
-    """The first `count` rows of an array, with zeros for those that don't exist."""
+    """The first `count` rows of an array; rows that don't exist are zeros."""
     length = low.atom(product(array.dims[1:]), "length")
     grown = ir.call("lib.resized", array.buffer.variable, array.dims[0] * length, count * length)
     resized = Buffer(low.assign(grown, name or "rows").name, array.dtype)

@@ -1,5 +1,5 @@
-"""Lowering of matrix products: `native_runtime/gemm.py` for floats but in the smallest, plain loops for the rest,
-behind one helper."""
+"""Lowering of matrix products: `native_runtime/gemm.py` for floats unless the matrices are small, plain loops
+otherwise."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from runtime.types import TensorType
 
 
 def _operand(low: Lowering, value: Value, transposed: bool) -> tuple[Array, bool]:
-    """A contiguous array and whether its last two dimensions are to be read the other way round."""
+    """A contiguous array, and whether its matrices are stored transposed."""
     ref: Any = low.ref(value)
     if isinstance(ref, Array) and ref.strides is not None and len(ref.dims) == 2 and ref.offset == "0":
         rows, columns = ref.dims
         if ref.strides == ("1", rows) and rows != "1":
-            # The transpose of a contiguous matrix is that matrix, read the other way round.
+            # The transpose of a contiguous matrix is that matrix with the flag changed.
             return Array(ref.buffer, (columns, rows)), not transposed
     if isinstance(ref, Array) and ref.strides is None:
         return ref, transposed
@@ -58,12 +58,12 @@ def _matmul(low: Lowering, node: Node) -> None:
 
 
 def _is_large(node: Node) -> bool:
-    """Whether the matrices are known, while tracing, to be worth tiles."""
+    """Whether static sizes show that tiles pay."""
     return (_multiplications(node) or 0) >= cost_model.GEMM_MULTIPLICATIONS
 
 
 def _multiplications(node: Node) -> int | None:
-    """How many multiplications one product of two matrices takes, if that is known while tracing."""
+    """The number of multiplications in one product of two matrices; None if it isn't static."""
     a, out = node.inputs[0].type, node.outputs[0].type
     assert isinstance(a, TensorType)
     assert isinstance(out, TensorType)
@@ -74,7 +74,7 @@ def _multiplications(node: Node) -> int | None:
 
 
 def _shares_batch(node: Node) -> bool:
-    """Whether threads take the products of a batch one by one, rather than all of them a part of each."""
+    """Whether each thread takes whole products of a batch, rather than a part of each product."""
     shape, each = node.outputs[0].shape, _multiplications(node)
     if each is None or None in shape or sys.platform == "win32":
         return False
@@ -88,9 +88,8 @@ def product_call(
 ) -> ir.Statement:  # fmt: skip
     """The product of two matrices, written to the third of the arrays.
 
-    places: where each begins. sizes: rows, terms of a sum, columns. flips: whether the first and the second are stored
-    transposed. is_large: the sizes are known while tracing to be worth tiles. threads: how many it may use; all where
-    that is None.
+    places: the offset of each. sizes: rows, inner dimension, columns. flips: whether the first and the second are
+    stored transposed. is_large: whether tiles pay. threads: how many threads to use; None for all.
     """
     given = [each for pair in zip(arrays, places) for each in pair]
     if not dtype.is_floating:
@@ -120,7 +119,7 @@ def _batched(low: Lowering, node: Node, a: Array, b: Array, out: ir.Var, batch: 
 
 
 def _batch_place(low: Lowering, own: Dims, batch: Dims, index: ir.Expr) -> ir.Expr:
-    """Which matrix of an operand belongs to flat batch position `index`."""
+    """The number of an operand's matrix for flat batch position `index`."""
     if own == batch:
         return index
     own = (ir.ONE,) * (len(batch) - len(own)) + own

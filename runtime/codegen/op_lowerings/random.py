@@ -1,13 +1,13 @@
-"""Lowerings of random numbers: words of Philox blocks (`kernel_library/philox.py`), and what becomes of them.
+"""Lowerings of random numbers, which are made from words of Philox blocks (`kernel_library/philox.py`).
 
 %u = random_uniform() float32[]    →    first = streams[0]
                                         streams[0] = first + 256
                                         u = np.float32(lib.random_words(first, streams[1], streams[2], False) & …) * …
 
-A stream's state is three uint64: the number of its next block, the lower half first, and its key. The rows of
+A stream's state is three uint64: the number of its next block, lower half first, and its key. Ops of
 `ops/random/stateless.py` get it as a value; those of `ops/random/stateful.py` have streams of their own, which a kernel
-borrows for a call (`ops.random.Borrowed`). The numbers are the interpreter's; of normal ones, whose logarithms, sines
-and cosines are our own, up to their last bits.
+borrows for a call (`ops.random.Borrowed`). The numbers equal the interpreter's, except that the last bits of normal
+numbers may differ, since their logarithms, sines and cosines are ours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from runtime.ops.random.philox import BLOCKS, SMALLEST, STATELESS_KEY
 from runtime.ops.random.stateful import Borrowed
 from runtime.types import TokenType
 
-Words = Callable[[int], ir.Expr]  # a number's first word, its second and so on
+Words = Callable[[int], ir.Expr]  # gives the words of a number by their position
 
 _FLOATS = (
     "random_uniform", "random_normal", "random_truncated_normal",
@@ -73,7 +73,7 @@ def _state(low: Lowering, value: Value) -> list[ir.Var]:
 
 
 def _drawn(low: Lowering, node: Node, count: ir.Expr) -> list[ir.Var]:
-    """The state of a function's own stream, which then goes on by `count` numbers."""
+    """The state of a function's own stream, which then advances by `count` numbers."""
     borrowed = next((value for _, value in low.constants if isinstance(value, Borrowed)), None)
     if borrowed is None:
         borrowed = Borrowed()
@@ -105,12 +105,12 @@ def _dims(low: Lowering, node: Node, holes: Sequence[Value]) -> Dims:
 
 
 def _word_count(dtype: DType) -> int:
-    """Words in a number."""
+    """The number of words in a number of this dtype."""
     return 2 if dtype.np.itemsize == 8 else 1
 
 
 def _fraction(dtype: DType, words: Words, which: int = 0) -> ir.Expr:
-    """A number in [0, 1), of those that words make, from the low bits of one word, or of two for float64."""
+    """A number in [0, 1) from the low bits of one word, or of two for float64."""
     if dtype.name == "float32":
         low_bits = ir.Binary("&", words(which), _uint64(0x7FFFFF))
         return ir.Convert(FLOAT32, low_bits) * ir.Const(2.0**-23, FLOAT32)
@@ -120,15 +120,14 @@ def _fraction(dtype: DType, words: Words, which: int = 0) -> ir.Expr:
 
 
 def _whole(dtype: DType, words: Words) -> ir.Expr:
-    """All bits of a word, or of two for dtypes of 64 bits."""
+    """All bits of a word, or of two words for 64-bit dtypes."""
     if _word_count(dtype) == 1:
         return ir.Convert(UINT32, words(0))
     return ir.Binary("|", words(0), ir.Binary("<<", words(1), _uint64(32)))
 
 
 def _pair(low: Lowering, dtype: DType, words: Words, alone: bool) -> tuple[ir.Expr, ir.Expr]:
-    """Two normal numbers by the transform of Box and Muller, from two uniform ones; rounded where the interpreter
-    rounds."""
+    """Two normal numbers from two uniform ones by the Box-Muller transform, rounded where the interpreter rounds."""
     kind, factor = scalars.machine_type(dtype), scalars.literal(-2.0, dtype)
     least = scalars.literal(SMALLEST, dtype)
     first = low.assign(_fraction(dtype, words), "first")
@@ -145,7 +144,7 @@ def _pair(low: Lowering, dtype: DType, words: Words, alone: bool) -> tuple[ir.Ex
 
 
 def _word_of(low: Lowering, state: Sequence[ir.Var], first: int = 0) -> Words:
-    """The words of a stream's first blocks, from one of them on."""
+    """The words of a stream, from word `first` of its next block on."""
     pairs: dict[int, ir.Var] = {}
 
     def word(index: int) -> ir.Expr:
@@ -164,7 +163,7 @@ def _word_of(low: Lowering, state: Sequence[ir.Var], first: int = 0) -> Words:
     return word
 
 
-# What a call of `lib.fill_words` writes: 16 KiB.
+# The number of words that a call of `lib.fill_words` writes: 16 KiB.
 _CHUNK_WORDS = 4096
 
 
@@ -182,7 +181,7 @@ def _scalarized_count(low: Lowering, dims: Dims) -> int | None:
 
 
 def _words_at(words: Buffer, first: ir.Expr) -> Words:
-    """The words of a buffer from a place on."""
+    """The words of a buffer from an offset on."""
     return lambda index: _wide(ir.load(words.variable, first + index if index else first))
 
 
@@ -199,14 +198,14 @@ def _words(low: Lowering, node: Node, state: Sequence[ir.Var], count: ir.Expr) -
 def _define(
     low: Lowering, node: Node, state: Sequence[ir.Var], dims: Dims, number: Callable[[Words], ir.Expr]
 ) -> None:  # fmt: skip
-    """Binds numbers of which each is made of one word, or of two where the dtype has 64 bits."""
+    """Binds numbers that are made of one word each, or of two for 64-bit dtypes."""
     output = node.outputs[0]
     if not dims:
         low.define(output, Scalar(low.assign(number(_word_of(low, state)), output.name), output.dtype))
         return
     each, scalar_count = _word_count(output.dtype), _scalarized_count(low, dims)
     if scalar_count is not None:
-        word = _word_of(low, state)  # one for all numbers: two of one pair ask for it once
+        word = _word_of(low, state)  # shared by all numbers, so that the two of a pair compute it once
         items = tuple(low.assign(number(_later(word, i * each)), output.name) for i in range(scalar_count))
         low.define(output, Vector(output.dtype, items, dims))
         return
@@ -219,7 +218,8 @@ def _define(
 
 
 def _opened(low: Lowering, node: Node, taken: int) -> tuple[list[ir.Var], Dims]:
-    """The state that a node draws from, and the dimensions of what it draws. taken: how many operands aren't sizes."""
+    """The state from which a node draws, and the dimensions of its result. taken: the number of operands that aren't
+    sizes."""
     if not node.op.effect:
         low.fusion.flush_all()
         return _state(low, node.inputs[0]), _dims(low, node, node.inputs[taken:])

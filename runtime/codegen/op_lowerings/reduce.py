@@ -1,4 +1,4 @@
-"""Lowerings of reductions; the work is in the nests that they join."""
+"""Lowerings of reductions. They become part of nests, which do the work (`loops/reduction_nest.py`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _reduce(low: Lowering, node: Node) -> None:
     source = node.inputs[0]
     rank = source.type.rank  # type: ignore[union-attr]
     if not rank:
-        # Nothing to walk over; only the mean's conversions remain.
+        # There is nothing to loop over; only the mean's conversions remain.
         reduction = REDUCTIONS[node.op.name]
         wide = accumulator(reduction, source.dtype)
         total = scalars.convert(low.scalar(source), source.dtype, wide)
@@ -34,7 +34,7 @@ def _reduce(low: Lowering, node: Node) -> None:
 
 @emitter("sum_to_shape_of")
 def _sum_to_shape_of(low: Lowering, node: Node) -> None:
-    """Sums over what broadcasting the second operand to the first repeats; which that is may show at run time only."""
+    """Sums over the dimensions that broadcasting to the first operand repeats; some are known only at run time."""
     source, like = node.inputs
     old, new = low.dims(source), low.dims(like)
     lead = len(old) - len(new)

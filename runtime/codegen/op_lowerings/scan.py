@@ -1,7 +1,7 @@
-"""Lowerings of running sums and products, and of positions of extremes: along rows, or along columns by rows.
+"""Lowerings of cumulative sums and products, and of positions of extremes.
 
-Along the last axis each row is a loop. Along another one, the state of a block of columns is kept in memory, and the
-inner loop walks along the rows of the block:
+Along the last axis, there is a loop for each row. Along another axis, the state of a block of columns is kept in
+memory, and the inner loop runs along the rows of the block:
 
     for q in range(before * blocks):                    # on threads, where there is much to do
         first = q % blocks * 1024
@@ -29,7 +29,7 @@ from runtime.shapes import element_count
 
 
 class _Lines:
-    """The loops around a scan of `array` along `axis`, and the names in them."""
+    """The loops around a scan of `array` along `axis`, and their variables."""
 
     def __init__(self, low: Lowering, node: Node, array: Array, axis: int) -> None:
         self.low = low
@@ -40,13 +40,14 @@ class _Lines:
         self.outer, self.step, self.column = (low.index_name(depth) for depth in range(3))
 
     def rows(self, lower_row: Callable[[], None]) -> None:
-        """lower_row writes what is done for row number `outer`."""
+        """Adds a loop over rows. lower_row: lowers its body, for row number `outer`."""
         with self.low.nested() as block:
             lower_row()
         self.low.nest(self.outer, self.before, block, self.low.is_large([self.node]))
 
     def columns(self, start: Callable[[ir.Var], None], each: Callable[[ir.Var, ir.Var, ir.Var], None]) -> None:
-        """start(column) begins a column, counted over all rows of columns; each(row, element, column) goes on."""
+        """Adds loops over blocks of columns. start(column): lowers the start of a column, which is numbered over all
+        rows of columns. each(row, element, column): lowers a step."""
         low = self.low
         blocks = low.assign((self.behind + cost_model.SCAN_COLUMNS - 1) // cost_model.SCAN_COLUMNS, "blocks")
         count = low.assign(self.before * blocks, "n")
@@ -112,9 +113,9 @@ def _running(low: Lowering, node: Node) -> None:
 
 
 def _is_small(low: Lowering, node: Node) -> bool:
-    """Whether the operand is so small that it is looked at together with what else is computed of it.
+    """Whether the operand is so small that one nest computes this and other reductions of it.
 
-    Not where its rows are long: they are compared in blocks, which is faster.
+    Long rows are compared in blocks instead, which is faster.
     """
     shape = node.inputs[0].type.shape  # type: ignore[union-attr]
     count = element_count(shape)
@@ -125,7 +126,7 @@ def _is_small(low: Lowering, node: Node) -> bool:
 
 
 def _join(low: Lowering, node: Node) -> None:
-    """Leaves it to the nest over the operand, in which reductions are too."""
+    """Adds the node to the nest over its operand, like a reduction."""
     dims, axis = low.dims(node.inputs[0]), node.attrs["axis"]
     low.fusion.add_reduction(node, (axis,), dims[:axis] + dims[axis + 1 :])
 
@@ -146,7 +147,7 @@ def _extreme(low: Lowering, node: Node) -> None:
     out = low.new_buffer(product(dims), output.dtype, output.name)
     floating, kind = array.dtype.is_floating, scalars.machine_type(output.dtype)
     sign = ">" if node.op.name == "argmax" else "<"
-    # NaN is never the extreme.
+    # NaN never is the extreme.
     lowest = scalars.literal(-np.inf if sign == ">" else np.inf, array.dtype) if floating else None
 
     def first(expr: ir.Expr) -> ir.Var:
@@ -166,7 +167,7 @@ def _extreme(low: Lowering, node: Node) -> None:
             lines.loop(lines.column, (start, end), element)
 
         def block() -> None:
-            """Looks closely only where a block has something better, or NaN."""
+            """Searches a block only if it has a better element, or NaN."""
             start = low.assign(lines.step * cost_model.EXTREME_BLOCK, "begin")
             end = low.assign(ir.call("min", start + cost_model.EXTREME_BLOCK, lines.length), "end")
             top = low.assign(best, "top")
@@ -195,7 +196,7 @@ def _extreme(low: Lowering, node: Node) -> None:
         low.add(ir.store(bests.variable, column, best))
 
     def first_element(column: ir.Var) -> ir.Expr:
-        """A column's number counts rows of columns, each of which begins `length` rows behind the other."""
+        """The first element of a column. Columns are numbered over rows of columns, which are `length` rows apart."""
         return ir.load(array.buffer.variable, column + column // lines.behind * (lines.length - 1) * lines.behind)
 
     def element(step: ir.Var, at: ir.Var, column: ir.Var) -> None:

@@ -1,10 +1,10 @@
-"""Lowerings of reading and writing at index vectors: gather_nd, scatter_nd, tensor_scatter_nd_*.
+"""Lowerings of reads and writes at index vectors: gather_nd, scatter_nd, tensor_scatter_nd_*.
 
 %y = tensor_scatter_nd_add(%x, [[%i, %j]], [%v])   →   if not (0 <= i < n and 0 <= j < m): return …
                                                        x[i * m + j] = x[i * m + j] + v
 
-A few index vectors made of scalars are written out; others are gone through by a loop. The tensor is written in place
-where nobody else needs it.
+Few index vectors that consist of scalars are unrolled; for others there is a loop. The tensor is updated in place if it
+has no other user.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ def _refusal(node: Node) -> str | None:
 REFUSALS.update(dict.fromkeys([*_JOINED, "gather_nd"], _refusal))
 
 
-# From a place and a number to a statement.
+# (offset in the table, number) -> statement
 Body = Callable[[ir.Expr, ir.Expr], ir.Statement]
 
 
 @dataclass
 class Places:
-    """Where index vectors lead to in a table."""
+    """What index vectors select in a table."""
 
     table: Dims
-    outer: Dims  # how many vectors there are
-    inner: Dims  # what each leads to
+    outer: Dims  # the dimensions of the vectors' batch
+    inner: Dims  # the dimensions of what each selects
 
 
 @emitter(*[name for name in _JOINED if name != "scatter_nd"])
@@ -124,7 +124,7 @@ def _places(low: Lowering, table: Dims, indices: Value) -> Places:
 
 
 def _updates(low: Lowering, node: Node, updates: Value, places: Places) -> Any:
-    """The updates, one after another in memory or in a few variables; adds the check of their dimensions."""
+    """The updates, contiguous in memory or in variables; adds the check of their dimensions."""
     wanted = (*places.outer, *places.inner)
     own = low.dims(updates)
     wrong = [got.compare("!=", size) for got, size in zip(own, wanted) if got != size]
@@ -177,7 +177,8 @@ def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, pl
 
 
 class _Flags:
-    """What else an extreme says: whether the tensor had, and whether an update is, what is there now."""
+    """The further results of an extreme: whether the tensor's old element, and whether an update, equals the new
+    element."""
 
     def __init__(self, low: Lowering, node: Node, total: Array, indices: Value, new: Any, places: Places) -> None:
         self.low, self.node, self.total, self.indices, self.new, self.places = low, node, total, indices, new, places
@@ -188,7 +189,7 @@ class _Flags:
         self.at: list[ir.Expr] | None = None
 
     def _starts(self, ref: Vector) -> list[ir.Expr]:
-        """The places of the updates, one by one."""
+        """The offset of each update in the table."""
         low, places = self.low, self.places
         depth = len(places.table) - len(places.inner)
         count = len(ref.items) // depth
@@ -238,8 +239,8 @@ class _Flags:
 
 
 def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Body) -> None:
-    """Adds a loop over the index vectors; `body(place, number)` is the statement for an element of the table and its
-    number among all that the vectors lead to."""
+    """Adds a loop over the index vectors. body(place, number): the statement for an element of the table, given its
+    offset and its number among the selected elements."""
     positions = low.array(indices)
     depth = len(places.table) - len(places.inner)
     count, inner = low.atom(product(places.outer)), low.atom(product(places.inner))
@@ -256,8 +257,8 @@ def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Body)
 
 
 def _numbers(low: Lowering, indices: Value) -> list[Value | None]:
-    """The scalars of which index vectors are stacks in this region, of which more may be known than their expressions
-    tell; None for those that come from elsewhere."""
+    """The scalars that were stacked to index vectors in this region, about which more may be known than their
+    expressions say; None for vectors from elsewhere."""
     node = indices.node
     if indices.shape and node is not None and node.op.name == "stack" and node.attrs["axis"] == 0:
         return [number for value in node.inputs for number in _numbers(low, value)]
@@ -269,8 +270,8 @@ def _start(
     low: Lowering, node: Node, parts: Sequence[ir.Expr], places: Places, number: ir.Expr, outer: Dims,
     values: Sequence[Value | None] = (),
 ) -> ir.Expr:  # fmt: skip
-    """The place in the table's buffer where an index vector leads to; adds its check. `number`: which vector; values:
-    its indices, where they are known."""
+    """The offset in the table's buffer that an index vector selects; adds its check. number: that of the vector.
+    values: its indices as graph values, if known."""
     table = places.table
     values = values or [None] * len(parts)
     found: list[tuple[Atom, Known | None]] = [

@@ -25,7 +25,7 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 from runtime.ops.table import OPS
 
-# The op that joins the rows of a segment; what stands where there is none is the same as on the interpreter.
+# The op that joins the rows of a segment. A segment without rows gets the interpreter's value.
 _JOINED = {
     "unsorted_segment_sum": "add",
     "unsorted_segment_prod": "multiply",

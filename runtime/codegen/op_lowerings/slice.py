@@ -48,7 +48,7 @@ def _strided_slice(low: Lowering, node: Node) -> None:
             low.define(node.outputs[0], Vector(ref.dtype, items, (low.static_dim(len(items)),)))
             return
     if isinstance(ref, Virtual) and ref.uniform:
-        # Only the dimensions change; the view of a fictitious array finds them and checks the indices.
+        # Only the dimensions change. A view of a fictitious array determines them and checks the indices.
         view = slice_view(low, node, _fictitious(ref), spec, node.inputs[1:])
         bind(low, node, Virtual(ref.dtype, view.dims, ref.element, uniform=True))
         return
@@ -58,7 +58,7 @@ def _strided_slice(low: Lowering, node: Node) -> None:
 
 
 def _part_of_joined(low: Lowering, node: Node, joined: Joined) -> Any:
-    """What stands for a slice in single steps of an array that isn't put together yet; None where it has to be."""
+    """A slice with step 1 of a concatenated view that isn't stored; None if it has to be stored."""
     spec = node.attrs["spec"]
     if any(item[0] != "slice" or item[3] not in (None, 1) for item in spec):
         return None
@@ -108,12 +108,12 @@ def zeros(low: Lowering, node: Node, dims: Dims) -> Array:
 
 
 def writable(low: Lowering, node: Node) -> Array:
-    """The first operand as an array to write into: its own memory when nobody needs that afterwards, else a copy."""
+    """The first operand as an array to write into: its own memory if that has no later user, else a copy."""
     source = node.inputs[0]
     if not low.dims(source):
         raise NotNative(f"op '{node.op.name}' on a rank-0 tensor has no native form", node)
     ref = low.ref(source)
-    # Groups that are still to be lowered may read this memory.
+    # Pending groups may read this memory.
     low.fusion.flush_all()
     if not (isinstance(ref, Array) and ref.is_plain):
         return low.solid(ref, node.outputs[0].name)
@@ -123,7 +123,7 @@ def writable(low: Lowering, node: Node) -> Array:
 
 
 def write(low: Lowering, node: Node, view: Array, value: Value, add: bool = False) -> None:
-    """Adds the assignment of `value` to the elements of `view`, to whose dimensions it broadcasts."""
+    """Adds the assignment of `value` to the elements of `view`; it is broadcast to the view's dimensions."""
     own = low.dims(value)
     lead = len(view.dims) - len(own)
     for got, wanted in zip(own, view.dims[lead:] if lead >= 0 else ()):
@@ -150,7 +150,7 @@ def slice_view(low: Lowering, node: Node, array: Array, spec: Sequence[tuple], h
     dims: list[Atom] = []
     steps: list[Atom] = []
     offset: list[ir.Expr] = [] if array.offset == ir.ZERO else [array.offset]
-    # Whole trailing dimensions behind a contiguous range of rows leave the elements contiguous.
+    # A range of rows with whole trailing dimensions is contiguous.
     contiguous = array.strides is None
     open_rows = False
     axis = 0
@@ -235,14 +235,14 @@ def _range(
         if inside is not None:
             first, count = inside[0], inside[1] - inside[0]
             place = ir.as_expr(first.number) if first.number is not None else low.extents.atom(first, "start")
-            # Sizes known while tracing aren't to be numbers in the kernel.
+            # Static sizes mustn't become numbers in the kernel.
             rest = size - place if inside[1] == low.extents.of(size) else None
             return place, low.extents.atom(count, expr=rest), ir.ONE
     start, stop, step = (
         None if p is None else low.size_of(next(values)) if p == _HOLE else ir.as_expr(p) for p in parts
     )
     if step is None or step == ir.ONE:
-        # Constants and sizes read off the same dimension need no run-time clamping.
+        # Constants and sizes of the same dimension need no clamping at run time.
         begin: Atom = ir.ZERO
         if start is not None and start != ir.ZERO:
             begin = low.assign(ir.call("lib.clamped", start, size), "start")
@@ -262,8 +262,7 @@ def _range(
 def _inside(
     low: Lowering, parts: Sequence[Any], values: Iterator[Value], size: Atom
 ) -> tuple[tuple[Polynomial, Polynomial] | None, Iterator[Value]]:
-    """Where a slice in single steps begins and ends, if it is sure that this lies in the dimension; the other result
-    gives the values of the slice once more."""
+    """The begin and end of a slice with step 1, if they surely lie in the dimension; and the values again."""
     extents, whole = low.extents, low.extents.of(size)
     taken = [next(values) for part in parts[:2] if part == _HOLE]
     again = itertools.chain(taken, values)
@@ -282,7 +281,7 @@ def _inside(
 
 
 def row_view(low: Lowering, array: Array, index: ir.Expr) -> Array:
-    """Row `index` (checked already) of an array."""
+    """Row `index` of an array; the index has been checked."""
     if array.strides is None:
         length = product(array.dims[1:])
         place = index if length == ir.ONE else index * length

@@ -1,10 +1,10 @@
-"""Lowerings of the order of a row's elements, of the largest of them, and of picking along rows.
+"""Lowerings of argsort, top_k and take_along.
 
 %at = argsort(%x[n, m])             for i in range(n):
                                 →       lib.order_of_row(x, i * m, m, False, at, keys, other_keys, other_at)
 %y = take_along(%x[n, m], %at)  →   y[i * m + j] = x[i * m + at[i * m + j]]
 
-Only along the last axis, and rows that are known to be long neither: NumPy's functions serve for those.
+Other axes, and rows that are known to be long, are left to NumPy's functions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ REFUSALS.update(dict.fromkeys(["argsort", "take_along"], _refusal))
 
 
 def _each_row(low: Lowering, node: Node, rows: ir.Expr, call: Callable[[ir.Expr], ir.Call]) -> None:
-    """Adds a loop over rows that calls a function of the library for each."""
+    """Adds a loop over rows that calls a library function for each."""
     row = low.index_name(0)
     low.nest(row, rows, [ir.Run(call(row))], low.is_large([node]), may_join=False)
 

@@ -6,8 +6,8 @@
                                             s_data[s_top + i] = x[i]
                                         s_top = s_top + n
 
-A handle's variables are only reused when no other handle can see them (`StackRef.shared`), since a push overwrites what
-an older handle may still hold above the top.
+A handle's variables are reused only if no other handle uses them (`StackRef.shared`), since a push overwrites elements
+above the top that an older handle may still have.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _empty(low: Lowering, node: Node) -> None:
 
 
 def _allocated(low: Lowering, size: ir.Expr, dtype: DType, base: str) -> ir.Var:
-    """A variable that holds memory of a stack, which pushes may replace."""
+    """A variable for the memory of a stack, which pushes may replace."""
     element = scalars.machine_type(dtype)
     variable = ir.array_variable(low.names.fresh(base), element)
     low.add(ir.Alloc(variable.name, size, element))
@@ -62,8 +62,8 @@ def _push(low: Lowering, node: Node) -> None:
     value = node.inputs[1]
     stack = handle(low, node.inputs[0])
     ref: Any = low.ref(value)
-    # The buffers of a region's input get new variables: it may be a carry of a loop, whose variables change at the end
-    # of a trip only.
+    # The buffers of a region's input get new variables: the input may be a carry, whose variables change only at the
+    # end of a trip.
     is_own = stack.shared or node.inputs[0].node is not None
     if stack.shared:
         stack = own_stack(low, stack)
@@ -128,7 +128,7 @@ def _pop(low: Lowering, node: Node) -> None:
         low.define(rest, replace(stack, top=top, dims_top=dims_top))
         low.define(value, Vector(stack.dtype, tuple(low.assign(each, value.name) for each in places), tuple(atoms)))
         return
-    # A copy: the next push overwrites what lies above the top.
+    # A copy, since the next push overwrites elements above the top.
     taken = low.new_buffer(size, stack.dtype, value.name)
     view = Array(Buffer(stack.data.name, stack.dtype), tuple(atoms), None, top)
     low.copy_into(Array(taken, tuple(atoms)), view)
@@ -211,7 +211,7 @@ def _add(low: Lowering, node: Node) -> None:
 
 
 def _buffers(stack: StackRef) -> list[tuple[str, str, DType]]:
-    """The fields of a stack's buffers, of their tops, and the buffers' dtypes."""
+    """For each buffer of a stack: the names of the fields for the buffer and its top, and its dtype."""
     return [("data", "top", stack.dtype), *([("dims", "dims_top", int64)] if stack.rank else [])]
 
 

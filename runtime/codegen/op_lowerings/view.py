@@ -1,6 +1,6 @@
-"""Lowerings of ops that only look at memory in another way, or fill it with what can be computed from an index.
+"""Lowerings of ops that view memory in another way, or whose elements can be computed from their indices.
 
-None of them copies: the result is another way to find an element, which the loops that use it have built in.
+None of them copies. The result is a rule for finding an element, which becomes part of the loops that use it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from runtime.dtypes import DType, int64
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 
-_INFERRED = ir.as_expr(-1)  # a dimension that follows from the others
+_INFERRED = ir.as_expr(-1)  # stands for a dimension that follows from the others
 _RANGE_ENDS = "Requires start <= limit when delta > 0, start >= limit when delta < 0 [Op:Range]"
 
 
@@ -78,7 +78,7 @@ def _shape(low: Lowering, node: Node) -> None:
 
 
 def define_size(low: Lowering, node: Node, atom: Atom) -> None:
-    """Binds a node's output to a dimension, so that using it as one again is seen to be the same."""
+    """Binds a node's output to a dimension, so that its use as a dimension is recognised as the same one."""
     output = node.outputs[0]
     expr = _as_scalar(low, atom, output.dtype)
     low.define(output, Scalar(expr, output.dtype, low.extents.known_size(expr, output.dtype)))
@@ -96,7 +96,7 @@ def _as_scalar(low: Lowering, atom: Atom, dtype: DType) -> ir.Expr:
 
 
 def filled(low: Lowering, node: Node, shape: Sequence[int | None], holes: Sequence[Value]) -> Dims:
-    """The atoms of a shape attribute whose None entries are the given scalars; these are checked not to be negative."""
+    """The atoms of a shape attribute, with the given scalars for its None entries; checks that none is negative."""
     rest = iter(holes)
     atoms: list[Atom] = []
     for size in shape:
@@ -133,7 +133,7 @@ _NO_SIZE = "A size of -1 can't be found out where others are 0 [Op:Reshape]"
 
 
 def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
-    """The dimensions asked for. One given at run time may be -1, and is found out here."""
+    """The requested dimensions. One that is given at run time may be -1; it is computed here."""
     shape = node.attrs["shape"]
     rest = iter(node.inputs[1:])
     atoms: list[Atom] = []
@@ -155,7 +155,7 @@ def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
     if len(unknown) > 1:
         message = "Only one input size may be -1 [Op:Reshape]"
         low.fail_when(minus.compare(">", 1), "InvalidArgumentError", message, node, (), "Reshape")
-    # -1 times the others is minus the part that is known.
+    # The product of the dimensions other than -1.
     part = low.assign(
         product([a.compare("!=", -1).choose(a, 1) if i in unknown else a for i, a in enumerate(atoms)]), "part"
     )
@@ -168,7 +168,7 @@ def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
 
 
 def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
-    """The new dimensions with -1 found out; adds a check where the number of elements might not fit."""
+    """The new dimensions, with -1 replaced; adds a check if the number of elements might differ."""
     static = node.outputs[0].shape
     left, right = (Counter(d for d in dims if d != ir.ONE) for dims in (old, new))
     if _INFERRED in new:
@@ -182,7 +182,7 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
                 break
             rest.remove(d)
         else:
-            # The known dimensions are some of the old ones: the rest is what remains.
+            # The known dimensions are among the old ones, so the rest is the product of the others.
             return tuple(low.count(rest) if d == _INFERRED else d for d in new)
         whole, part = low.atom(product(old)), low.atom(product(known))
         size = low.assign(part.compare("!=", 0).choose(whole // part, 0), "n")
@@ -206,13 +206,13 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
 
 
 def bind(low: Lowering, node: Node, ref: Any, index: int = 0) -> None:
-    """Binds an output; one of rank 0 is read from memory now."""
+    """Binds an output; an output of rank 0 is read from memory now."""
     output = node.outputs[index]
     if output.type.rank == 0 and not isinstance(ref, Scalar):  # type: ignore[union-attr]
         if isinstance(ref, Virtual):
             ref = Scalar(ref.element(()), ref.dtype)
         else:
-            # Not as text: the memory may be written before the text is used.
+            # Not as an expression: the memory may be written before the expression is used.
             ref = Scalar(low.assign(ir.load(ref.buffer.variable, ref.offset), output.name), ref.dtype)
     low.define(output, ref)
 
@@ -321,8 +321,8 @@ def _reverse(low: Lowering, node: Node) -> None:
 
 @emitter("bitcast")
 def _bitcast(low: Lowering, node: Node) -> None:
-    """Of the same width it is elementwise. Otherwise the last dimension of one side holds the parts of the other's
-    elements, the lowest bits first."""
+    """Between dtypes of the same width it is elementwise. Otherwise the last dimension of one side holds the parts of
+    the other's elements, lowest bits first."""
     source, output = node.inputs[0], node.outputs[0]
     old, new = source.dtype, output.dtype
     if old.size == new.size:

@@ -1,4 +1,4 @@
-"""Windows of images: made, added up where they came from, and the largest elements of each.
+"""Lowerings of windows of images: extracting them, adding them to the image, and the largest elements of each.
 
     %w = patches(%x[b, h, w, c])      for i in range(b * h'):                      # a row of windows; on threads
                                           for j in range(w'):                      # a window
@@ -13,7 +13,7 @@
                                                   for l in range(columns), j in range(w'), n in range(c):
                                                       x[...] = x[...] + w[...]
 
-Sums go through a window's elements in the order of the interpreter, so that they have the same bits.
+Sums take a window's elements in the interpreter's order, so that they have the same bits.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.types import TensorType
 
-# Loops of at most so many elements that lie together have their number written into the kernel: LLVM unrolls them.
+# Loops over at most so many contiguous elements have a constant trip count, so that LLVM unrolls them.
 _SHORT = 32
 
 
 class Windows:
-    """The windows of a node over an image: their places, and the loops over them."""
+    """The windows of a node over an image: their positions, and the loops over them."""
 
     def __init__(
         self, low: Lowering, node: Node, image: Sequence[Atom], channels: int | None,
         places: Sequence[Atom] | None = None,
     ) -> None:  # fmt: skip
-        """image: its dimensions. channels: their number, if it is known while tracing. places: the number of windows
-        along each dimension of space, where that is known."""
+        """image: its dimensions. channels: their number, if it is static. places: the number of windows along each
+        spatial dimension, where it is known."""
         self.low, self._depth = low, 0
         attrs = node.attrs
         self.sizes, self.strides, self.rates = attrs["sizes"], attrs["strides"], attrs["rates"]
@@ -67,14 +67,14 @@ class Windows:
         return self.low.atom(ir.call("max", (length + (before + after - span)) // stride + 1, 0))
 
     def _before(self, axis: int, padding: object) -> ir.Expr:
-        """Elements that padding adds before the image."""
+        """The number of elements that padding adds before the image."""
         if padding != "SAME":
             return ir.as_expr(0 if padding == "VALID" else padding[axis][0])  # type: ignore[index]
         reach = (self.places[axis] - 1) * self.strides[axis] + ((self.sizes[axis] - 1) * self.rates[axis] + 1)
         return self.low.atom(ir.call("max", reach - self.space[axis], 0) // 2)
 
     def split(self, number: ir.Expr, dims: Sequence[ir.Expr | int]) -> list[ir.Expr]:
-        """The indices for the element with this number, in dimensions of which the first isn't asked for."""
+        """The indices of the element with this number. The size of the first dimension isn't needed."""
         found: list[ir.Expr] = []
         for size in reversed(dims[1:]):
             found.append(self.low.assign(number % size, "at"))
@@ -105,12 +105,13 @@ class Windows:
         self.low.branch(test, block, orelse)
 
     def each(self, large: bool, visit: Callable[[ir.Expr, ir.Expr, list[ir.Expr]], None]) -> None:
-        """visit(number, batch, at) writes what is done for a window; `at` is where it begins in the image."""
+        """Adds loops over windows. visit(number, batch, at): lowers the body for a window that begins at `at` in the
+        image."""
         rows = self.low.atom(product([self.batch, *self.places[:-1]]))
         self.nest(rows, large, lambda i: self.each_of_row(i, visit))
 
     def each_of_row(self, i: ir.Var, visit: Callable[[ir.Expr, ir.Expr, list[ir.Expr]], None]) -> None:
-        """The same for the windows of a row, of which there are as many as places along the last dimension."""
+        """The same for the windows of a row, one for each position along the last dimension."""
         batch, *outer = self.split(i, [self.batch, *self.places[:-1]])
 
         def window(j: ir.Var) -> None:
@@ -123,8 +124,8 @@ class Windows:
     def each_row(
         self, batch: ir.Expr, at: list[ir.Expr], visit: Callable[[ir.Expr, ir.Expr, ir.Expr | None], None]
     ) -> None:
-        """visit(k, row, inside) for each row of the window at `at`; `row` is its number in the image, which has that
-        row where `inside` holds, or always where that is None."""
+        """Calls visit(k, row, inside) for each row of the window at `at`. row: its number in the image. inside: the
+        condition that the image has this row; None if it always does."""
 
         def body(k: ir.Var) -> None:
             offsets = self.split(k, self.sizes[:-1])
@@ -144,9 +145,9 @@ class Windows:
     def copy_window(
         self, array: Array, batch: ir.Expr, at: list[ir.Expr], out: ir.Var, number: ir.Expr, fill: ir.Const
     ) -> None:  # fmt: skip
-        """Writes the elements of the window at `at` to `out`, behind those of `number` others."""
+        """Writes the elements of the window at `at` to `out`, after `number` other windows."""
         low, length, channels = self.low, self.space[-1], self.channels
-        together = self.rates[-1] == 1  # the elements of a window's row
+        together = self.rates[-1] == 1  # whether the elements of a window's row are contiguous
         run = channels * self.sizes[-1] if together else channels
         if together and isinstance(channels, ir.Const) and channels.value * self.sizes[-1] <= _SHORT:
             run = ir.as_expr(int(channels.value) * self.sizes[-1])
@@ -155,14 +156,14 @@ class Windows:
             self.loop(4, bounds, lambda j: low.add(ir.store(out, to + j, value(j))))
 
         def part(to: ir.Expr, row: ir.Expr, first: ir.Expr, inside: ir.Expr | None) -> None:
-            """Copies what lies together in the image: from column `first` of a row."""
+            """Copies contiguous elements of the image, from column `first` of a row on."""
             begin = low.assign(row * length * array.dims[-1] + first * channels, "from")
 
             def element(j: ir.Expr) -> ir.Expr:
                 return ir.load(array.buffer.variable, begin + j)
 
             def cut() -> None:
-                """Copies what lies in the image."""
+                """Copies the elements that are in the image."""
                 left = low.assign(ir.call("min", ir.call("max", -(first * channels), 0), run), "left")
                 right = low.assign(ir.call("max", ir.call("min", (length - first) * channels, run), left), "right")
                 put(to, lambda j: fill, (ir.ZERO, left))
@@ -170,7 +171,7 @@ class Windows:
                 put(to, lambda j: fill, (right, run))
 
             def copied() -> None:
-                # Mostly all of it does, and their number is known.
+                # Usually all are in the image, and their number is constant.
                 count = self.sizes[-1] if together else 1
                 whole = ir.both(first.compare(">=", 0), first.compare("<=", length - count)) if self.padded else None
                 self.when(whole, lambda: put(to, element, run), cut)
@@ -191,18 +192,18 @@ class Windows:
         self.each_row(batch, at, row)
 
     def inside(self, depth: int) -> Windows:
-        """The same, for loops inside of as many others."""
+        """The same, for loops inside as many others."""
         found = copy(self)
         found._depth = depth
         return found
 
     def begin_of_row(self, number: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
-        """Where a row of the image begins, and its length."""
+        """The offset of a row of the image, and its length."""
         width = self.low.assign(self.space[-1] * self.channels, "width")
         return self.low.assign(number * width, "begin"), width
 
     def clear(self, out: Buffer, begin: ir.Expr, width: ir.Expr) -> None:
-        """Makes a row of an array of the image's shape zeros."""
+        """Sets a row of an array of the image's shape to zero."""
         zero = scalars.literal(0, out.dtype)
         self.loop(1, width, lambda j: self.low.add(ir.store(out.variable, begin + j, zero)))
 
@@ -210,7 +211,7 @@ class Windows:
         self, out: Buffer, begin: ir.Expr, number: ir.Expr, term: Callable[[ir.Expr, ir.Expr, ir.Expr], ir.Expr],
         among: tuple[ir.Expr, ir.Expr] | None = None,
     ) -> None:  # fmt: skip
-        """Adds to the row with this number what comes from it: term(element, window, channel)."""
+        """Adds the elements that came from this row to it. term(element, window, channel): gives them."""
 
         def add(element: ir.Expr, window: ir.Expr, at: ir.Expr, channel: ir.Expr) -> None:
             found = term(element, window, channel)
@@ -220,7 +221,7 @@ class Windows:
         self.each_source(number, add, among)
 
     def reached(self, first: ir.Expr, last: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
-        """From which row of an image on, and to which, windows reach that stand in some of the rows of its windows."""
+        """The first row of an image that some rows of windows reach, and the row after the last."""
         if len(self.sizes) == 1:
             return ir.ZERO, ir.ONE
         low, inner = self.low, product(self.places[1:-1])
@@ -234,9 +235,9 @@ class Windows:
         self, number: ir.Expr, visit: Callable[[ir.Expr, ir.Expr, ir.Expr, ir.Expr], None],
         among: tuple[ir.Expr, ir.Expr] | None = None,
     ) -> None:  # fmt: skip
-        """visit(element, window, at, channel) for all elements of windows that come from a row of the image, in the
-        order of the elements; `at` is the index in that row. among: the first of the rows of windows that are visited,
-        and the one behind them."""
+        """Calls visit(element, window, at, channel) for all elements of windows that came from a row of the image, in
+        the order of the elements. at: the index in that row. among: the first row of windows to visit, and the one
+        after the last."""
         low = self.low
         batch, *rows = self.split(number, [self.batch, *self.space[:-1]])
 
@@ -280,7 +281,7 @@ class Windows:
 
 
 def channels_of(value: Value) -> int | None:
-    """The last dimension of a value, if it is known while tracing."""
+    """The last dimension of a value, if it is static."""
     assert isinstance(value.type, TensorType)
     return value.type.shape[-1] if value.type.shape is not None else None
 
@@ -327,7 +328,7 @@ def _max_pool(low: Lowering, node: Node) -> None:
                 def channel(c: ir.Var) -> None:
                     value = low.assign(ir.load(array.buffer.variable, begin + c), "value")
                     best = low.assign(ir.load(largest.variable, to + c), "best")
-                    # The first NaN is larger than all else.
+                    # The first NaN counts as the largest.
                     is_nan, no_nan = value.compare("!=", value), best.compare("==", best)
                     better = ir.either(value.compare(">", best), ir.both(is_nan, no_nan))
                     better = low.assign(better, "better")
