@@ -172,6 +172,23 @@ def test_no_array_is_left_of_a_small_state() -> None:
     assert "for " not in body.split("ticks")[0]
 
 
+def test_no_array_is_made_to_read_a_number_from() -> None:
+    """The flags of an extreme, of one element each, which a loop saves as numbers for its gradient."""
+
+    def gradient(x: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            made = ag.zeros_like(x)
+            for i in ag.range(1, 100):
+                made = ag.tensor_scatter_nd_max(made, [[i]], [x[i] * x[i - 1]])
+            y = ag.reduce_sum(made)
+        return tape.gradient(y, x)
+
+    text = lower(ag.function(gradient).get_concrete_function(ag.TensorSpec([100])).graph).text
+    assert "lib.grown" in text  # it saves them
+    assert "np.empty(1," not in text
+
+
 def test_large_states_stay_arrays() -> None:
     spec = ag.TensorSpec([8, 8])
     text = lower(ag.function(products).get_concrete_function(spec, ag.TensorSpec([], ag.int32)).graph).text

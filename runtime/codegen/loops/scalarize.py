@@ -115,13 +115,18 @@ class Scalarization:
 
 
 def _drop_mere_moves(graph: Graph, found: set[Node]) -> None:
-    """Drops ops that only move elements, if nothing needs these one by one: as views they cost nothing."""
+    """Drops ops that only move elements, if nothing needs these one by one: as views they cost nothing. (A number is
+    one: it would be stored to be loaded.)"""
     kept = set(graph.outputs)
     for node in reversed(graph.nodes):
-        if node in found and node.op.is_move and not kept.intersection(node.outputs):
+        if node in found and node.op.is_move and not any(value in kept or _is_number(value) for value in node.outputs):
             found.remove(node)
         if node in found or node.regions:
             kept.update(node.inputs)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.rank == 0
 
 
 def _is_supported(node: Node) -> bool:
