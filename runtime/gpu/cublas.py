@@ -77,7 +77,11 @@ def _files() -> Iterator[Path]:
 
 
 def _opened(name: str, mode: int = 0) -> Any:
+    path = Path(name)
+    needed = path.with_name(path.name.replace("cublas", "cublasLt"))
     try:
+        if path.is_absolute() and needed != path and needed.exists():
+            ctypes.CDLL(str(needed), ctypes.RTLD_GLOBAL)  # which lies where the linker doesn't look
         found = ctypes.CDLL(name, mode | ctypes.DEFAULT_MODE)
         for function, types in _PROTOTYPES.items():
             getattr(found, function).argtypes = types
