@@ -153,6 +153,16 @@ def _read_at(offset: int) -> CallRule:
     return CallRule(write)
 
 
+def _of_counts(instruction: str) -> CallRule:
+    """Of two numbers of which none is below 0, and the second not 0."""
+
+    def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+        a, b = (_index(w, each) for each in operands)
+        return Value(INT64, w.op(f"{instruction} i64 {a}, {b}"))
+
+    return CallRule(write)
+
+
 def _alignment(array: Array) -> int:
     """Of what bytes the place has to be a multiple at which an instruction loads or stores 4 elements, or 16 bytes."""
     return min(4 * array.element.size, 16)
@@ -240,6 +250,8 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "put_in_tile"): _put_at("gpu_place_in_tile"),
     ("gpu", "got_in_tile"): _got_at("gpu_place_in_tile"),
     ("gpu", "fma"): CallRule(_fma),
+    ("gpu", "quotient"): _of_counts("udiv"),
+    ("gpu", "remainder"): _of_counts("urem"),
     ("gpu", "is_aligned"): CallRule(_is_aligned),
     ("gpu", "part"): CallRule(_part),
     ("gpu", "aligned_part"): CallRule(_aligned_part),

@@ -33,6 +33,8 @@ class gpu:
     block = staticmethod(lambda: cuda.blockIdx.x)
     blocks = staticmethod(lambda: cuda.gridDim.x)
     barrier = block_barrier = staticmethod(lambda: cuda.syncthreads())
+    quotient = staticmethod(lambda a, b: a // b)
+    remainder = staticmethod(lambda a, b: a % b)
     # The simulator has no shuffles: each thread is a warp.
     warp_size = staticmethod(lambda: 1)
     of_lane = staticmethod(lambda value, lane: value)

@@ -39,11 +39,14 @@ class Strided:
     """A loop in which a thread takes each trip of its own: the trips first + thread, first + thread + threads, …
 
     totals      the variables that it adds to
+    places      of one over rows and columns, whose first statements find out both: their names, and how many columns
+                there are
     """
 
     first: ir.Expr
     thread: ir.Expr
     totals: frozenset[str]
+    places: tuple[str, str, ir.Var] | None = None
 
 
 def run(function: ir.Function, shared: Mapping[ir.Statement, Strided]) -> None:
@@ -70,8 +73,10 @@ class _Trips:
         self.trip, self.stop = trip, loop.test.right
         parts = [each for item in body for each in ir.expressions(item)]
         self.work = len(parts) + cost_model.DEVICE_CALL * sum(map(_is_long, parts))
-        self.body = [each for item in body for each in self._taken_apart(item)]
-        self.own = sorted(ir.assigned(self.body) - strided.totals)
+        begin = 2 if strided.places else 0
+        self.places: ir.Block = list(body[:begin])
+        self.body = [each for item in body[begin:] for each in self._taken_apart(item)]
+        self.own = sorted(ir.assigned([*self.places, *self.body]) - strided.totals)
 
     def _taken_apart(self, item: Any) -> ir.Block:
         """A statement after what it loads, and a store after what is stored: those of several trips are to stand side
@@ -141,21 +146,37 @@ class _Trips:
                 values.update((name, ir.Var(fresh(name, self.names))) for name in self.own)
                 found.append(ir.assign(other.name, self.trip + offset))
             renamed.append(values)
+        for position in range(len(offsets) if self.places else 0):
+            if vector and position % vector:
+                found += self._next_place(renamed[position - 1], renamed[position])
+            else:
+                found += [_renamed(item, renamed[position]) for item in ir.copied(self.places)]
         for item in self.body:
             for position, values in enumerate(renamed):
                 (other_item,) = ir.copied([item])
                 if vector and position % vector == 0:
                     ir.map_operands(other_item, lambda each: ir.mapped(each, _as_aligned))
-                ir.map_operands(other_item, lambda each, values=values: ir.substituted(each, values))  # type: ignore[misc]
-                ir.rename_targets(other_item, lambda name, values=values: values[name].name if name in values else name)  # type: ignore[misc]
-                found.append(other_item)
+                found.append(_renamed(other_item, values))
         found.append(ir.assign(self.trip.name, self.trip + step))
         return ir.While(self.trip.compare("<", self.stop - offsets[-1]), found, self.loop)
+
+    def _next_place(self, before: dict[str, ir.Var], values: dict[str, ir.Var]) -> ir.Block:
+        """Row and column of the trip behind another one."""
+        assert self.strided.places is not None
+        *names, width = self.strided.places
+        row, column = (before.get(name, ir.Var(name)) for name in names)
+        following = column + 1
+        is_last = following.compare("==", width)
+        return [
+            ir.assign(values[names[0]].name, is_last.choose(row + 1, row)),
+            ir.assign(values[names[1]].name, is_last.choose(0, following)),
+        ]
 
     def _places(self) -> dict[tuple[ir.Expr, ir.Expr], ir.Call]:
         """The accesses that differ from trip to trip, by array and index, each with the array from the element for
         trip 0 on; none if not all of them go to elements that follow each other."""
-        changing = {self.trip.name, *ir.assigned(self.body)}
+        of_place = ir.assigned(self.places)
+        changing = {self.trip.name, *of_place, *ir.assigned(self.body)}
         values: dict[str, ir.Expr] = {}
         found: dict[tuple[ir.Expr, ir.Expr], ir.Call] = {}
         for item in self.body:
@@ -165,6 +186,8 @@ class _Trips:
                 known = ir.substituted(index, values)
                 if changing.isdisjoint(ir.variables(known)) and not _loads(known):
                     continue
+                if changing.intersection(ir.variables(known)) <= of_place and not _loads(known):
+                    continue  # a row's or a column's, which the next trips may use too
                 first = offset(known, self.trip)
                 if first is None or not changing.isdisjoint(ir.variables(first)) or _loads(first):
                     return {}
@@ -188,6 +211,13 @@ class _Trips:
         for item in self.body:
             if isinstance(item, ir.Store) and _place(item) in places:
                 item.array, item.index = places[_place(item)], self.trip
+
+
+def _renamed(item: ir.Statement, values: Mapping[str, ir.Var]) -> ir.Statement:
+    """A statement with other variables, in place."""
+    ir.map_operands(item, lambda each: ir.substituted(each, values))
+    ir.rename_targets(item, lambda name: values[name].name if name in values else name)
+    return item
 
 
 def _is_access(item: ir.Expr | ir.Statement) -> bool:

@@ -627,13 +627,17 @@ class _Body:
             # A negative size would make two of them positive.
             stop = ir.call("max", trips(loop), 0) * width
             self.out.append(ir.assign(width.name, ir.call("max", inner.stop, 0)))
+            row = ir.call("gpu.quotient", trip, width)
             indices: ir.Block = [
-                ir.assign(loop.index, trip // width if loop.start == ir.ZERO else loop.start + trip // width),
-                ir.assign(inner.index, trip % width),
+                ir.assign(loop.index, row if loop.start == ir.ZERO else loop.start + row),
+                ir.assign(inner.index, ir.call("gpu.remainder", trip, width)),
             ]
             (nested,) = body
             assert isinstance(nested, ir.For)
             body, start = nested.body, ir.ZERO
+            if loop.start == ir.ZERO:
+                flat = ir.Var(loop.index) * inner.stop + ir.Var(inner.index)
+                ir.map_block(body, lambda each: trip if each == flat else None)
         else:
             indices = [ir.assign(loop.index, trip)]
         bound = ir.Var(self._fresh("stop"))
@@ -642,7 +646,8 @@ class _Body:
         step = ir.assign(trip.name, trip + self.threads)
         strided = ir.While(trip.compare("<", bound), [*indices, *body, step])
         if caught is None:
-            self.rewriter.strided[strided] = Strided(start, self.thread, frozenset(parts))
+            places = None if inner is None else (loop.index, inner.index, width)
+            self.rewriter.strided[strided] = Strided(start, self.thread, frozenset(parts), places)
         self.out.append(strided)
         if ticks is not None:
             self.out.append(ir.assign(ir.TICKS, ticks))
