@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import operator
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from autograph.data.elements import arguments_of, as_element, spec_of
 from autograph.data.nothing import holds_none, showing
 from autograph.function.polymorphic import function
-from autograph.operators.calls import CONVERTING, converted_argument
+from autograph.operators.calls import CONVERTING, converted_argument, is_library
 from runtime import composites, dtypes, nest
 from runtime.context import init_scope
 from runtime.errors import InvalidArgumentError
@@ -25,7 +26,8 @@ _PROBING: contextvars.ContextVar[bool] = contextvars.ContextVar("probing", defau
 
 
 def traced_function(user_function: Callable[..., Any], with_none: bool = False) -> Any:
-    """A function of elements as an `ag.function`; it is converted, unless `do_not_convert` keeps the caller from it.
+    """A function of elements as an `ag.function`; it is converted, unless `do_not_convert` keeps the caller from it, or
+    it belongs to a library, as what is called in a function does.
 
     with_none: its arguments or results may hold None.
     """
@@ -36,7 +38,8 @@ def traced_function(user_function: Callable[..., Any], with_none: bool = False) 
 
         traced = function(showing(converted, as_element), autograph=False)
     else:
-        traced = function(user_function, autograph=CONVERTING.get() is not False)
+        of_library = isinstance(user_function, FunctionType) and is_library(user_function)
+        traced = function(user_function, autograph=CONVERTING.get() is not False and not of_library)
     traced.may_change_arguments = True
     return traced
 

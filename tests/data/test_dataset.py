@@ -1,5 +1,7 @@
 """Datasets run through in Python: what each transformation gives, its spec and its length."""
 
+import linecache
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,19 @@ def test_parts_of_a_tuple_are_the_arguments_of_functions():
     assert [(int(i), int(x)) for i, x in pairs.filter(lambda i, x: i > 1)] == [(2, 12)]
     named = Dataset.zip({"i": Dataset.range(2), "x": Dataset.range(5, 9)})
     assert values(named.map(lambda each: each["x"] - each["i"])) == [5, 5]
+
+
+def test_functions_of_libraries_are_not_converted():
+    """As in TensorFlow, where Keras' own functions run as they are."""
+    source = "def absolute(x):\n    return x if x > 0 else -x\n"
+    user, library = {"__name__": "__main__"}, {"__name__": "keras.src.somewhere"}
+    for namespace in (user, library):
+        linecache.cache[f"<{namespace['__name__']}>"] = (len(source), None, source.splitlines(True), "")
+        exec(compile(source, f"<{namespace['__name__']}>", "exec"), namespace)
+    numbers = Dataset.from_tensor_slices([-1, 2])
+    assert [int(x) for x in numbers.map(user["absolute"])] == [1, 2]
+    with pytest.raises(ag.errors.OperatorNotAllowedInGraphError):
+        numbers.map(library["absolute"])
 
 
 def test_enumerate_and_batches_of_structures():
