@@ -21,6 +21,7 @@ import math
 
 import numpy as np
 
+from runtime import dtypes
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes.rules.rewriting import Rewrite, Rule
 from runtime.types import TensorType
@@ -30,15 +31,21 @@ _KINDS = frozenset({"float32", "float64", "int8", "int16", "int32", "int64", "co
 
 def _einsum(rewrite: Rewrite, node: Node) -> Value | None:
     left, _, result = node.attrs["equation"].partition("->")
+    dtype = node.outputs[0].dtype
+    if dtype.name not in _KINDS and not dtype.is_narrow:
+        return None
     sizes: dict[str, int] = {}
     todo: list[tuple[str, Value]] = []
     for term, value in zip(left.split(","), node.inputs):
-        if not isinstance(value.type, TensorType) or value.dtype.name not in _KINDS or value.type.shape is None:
+        if not isinstance(value.type, TensorType) or value.type.shape is None:
             return None
         for name, size in zip(term, value.type.shape):
             if size is None or sizes.setdefault(name, size) != size:
                 return None
         todo.append((term, value))
+    widens = dtype.is_narrow and len(todo) > 1  # then the result is rounded once, as that of one operation is
+    if widens:
+        todo = [(term, rewrite.emit("cast", [value], {"dtype": dtypes.float32})) for term, value in todo]
     for places in _order(node.attrs["equation"], todo):
         chosen = [todo[place] for place in places]
         todo = [operand for place, operand in enumerate(todo) if place not in places]
@@ -50,7 +57,8 @@ def _einsum(rewrite: Rewrite, node: Node) -> Value | None:
             term, value = _product(rewrite, (term, value), (other, y), made, sizes)
         todo.append((term, value))
     ((term, value),) = todo
-    return _laid(rewrite, value, term, result)
+    found = _laid(rewrite, value, term, result)
+    return rewrite.emit("cast", [found], {"dtype": dtype}) if widens else found
 
 
 def _order(equation: str, operands: list[tuple[str, Value]]) -> list[tuple[int, ...]]:

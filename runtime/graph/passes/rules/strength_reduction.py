@@ -30,7 +30,7 @@ def _divide(rewrite: Rewrite, node: Node) -> Value | None:
 
 def _pow(rewrite: Rewrite, node: Node) -> Value | None:
     x, y = node.inputs
-    if rewrite.constant(y) == 2 and x.dtype.name in ("float32", "float64"):
+    if rewrite.constant(y) == 2 and x.dtype.is_floating:
         return rewrite.emit("square", [x])
     return None
 
