@@ -1,26 +1,25 @@
 """Kernel IR to machine code through LLVM, without numba's front end.
 
-numba takes about a second to import and to start, and 3 ms for each operation; this folder infers types and translates
-in about a hundredth of that and leaves the rest to LLVM, by way of llvmlite, which is numba's own back end. What it
-can't translate it refuses with `Unsupported`, and numba compiles the kernel.
+numba takes about a second to import and start, and 3 ms for each operation. This folder translates kernel IR in about a
+hundredth of that and leaves the rest to LLVM, through llvmlite, which numba uses as well. It refuses a kernel that it
+can't translate with `Unsupported`; numba compiles that one.
 
-    infer.py        the type of each expression and variable in a function
-    calls.py        what `np.`, `math.` and `lib.` functions take and give, and their instructions
-    arithmetic.py   operators and conversions as instructions
-    function_text.py   a function being written: instructions, blocks, places on the stack
-    writer.py       a function of a kernel being written: variables, statuses
-    expressions.py  expressions as instructions
-    statements.py   statements as instructions
-    optimize/jump_threading.py         loops that a flag ends are left at once
-    optimize/outer_loop_plan.py        loops whose trips can run side by side, in the lanes of vectors
-    optimize/outer_loop_vectorize.py   those loops as instructions
-    optimize/version_select.py         whether they are faster in lanes, measured as they run
-    optimize/divide_by_newton.py       divisions by multiplication, where a loop would wait for the divider
-    memory.py       arrays: allocation and counting of references
-    threads.py      parts of a nest on threads of their own
-    wrapper.py      what Python calls: arguments from objects, results to objects
-    program.py      a kernel's functions and those of the library that they call, as one LLVM module
-    target.py       optimising, machine code, linking
+    infer.py            types in library functions, and in kernels that are known as text
+    calls.py            instructions of `np.`, `math.` and `lib.` functions
+    arithmetic.py       instructions of operators and conversions
+    expressions.py      instructions of expressions
+    statements.py       instructions of statements
+    function_text.py    writes functions: instructions, blocks, stack slots
+    writer.py           writes functions of kernels: variables, statuses
+    function_builder.py builds all other functions: memory, polls, matrix products
+    memory.py           arrays: allocation and reference counts
+    threads.py          calls of parallel loops
+    wrapper.py          the function that Python calls: arguments from objects, results to objects
+    program.py          the module of a kernel and the library functions that it calls
+    target.py           optimisation, machine code, linking
+    device*.py          the same for kernels in SPMD form, on GPUs
+    optimize            what LLVM doesn't do by itself: outer-loop vectorisation, jump threading, division by Newton's
+                        method
 """
 
 from runtime.kernel_ir.types import Unsupported

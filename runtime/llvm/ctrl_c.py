@@ -12,13 +12,13 @@ from collections.abc import Iterator
 def interrupts_deferred() -> Iterator[None]:
     """Defers Ctrl-C to the end of the block (or of the function that it decorates).
 
-    A compiler interrupted in the middle may be left half initialised, and the process could compile no more kernels.
-    And Python loses an interrupt where exceptions are only printed: while LLVM's objects are freed, which takes
-    milliseconds, and in callbacks of imports.
+    An interrupted compiler may be left half initialised, so that the process can't compile any more kernels. And Python
+    loses an interrupt wherever it only prints exceptions: while it frees LLVM's objects, which takes milliseconds, and
+    in callbacks of imports.
     """
     handler = signal.getsignal(signal.SIGINT)
     if handler is None or threading.current_thread() is not threading.main_thread():
-        yield  # other threads don't see the signal; None: the handler isn't Python's to set
+        yield  # other threads don't see the signal; None: Python didn't install the handler
         return
     waiting: list[int] = []
     signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))

@@ -1,26 +1,26 @@
-"""A function being written as LLVM text: instructions, blocks, places on the stack.
+"""Writes a function as LLVM text: instructions, blocks, stack slots.
 
-Functions of kernels (`writer.py`), what Python calls (`wrapper.py`) and all other machine code (`function_builder.py`)
-are written by this class, with what each needs besides.
+The writers of kernels (`writer.py`), of the functions that Python calls (`wrapper.py`) and of all other machine code
+(`function_builder.py`) are subclasses.
 """
 
 from __future__ import annotations
 
 
 class FunctionText:
-    """entry: allocations on the stack, which come first. lines: all else. current: the block that is being written."""
+    """entry: the stack slots, which come first. lines: all other lines. current: the block that is being written."""
 
-    temporaries, labels = "t", "b"  # what names begin with
+    temporaries, labels = "t", "b"  # prefixes of names
 
     def __init__(self) -> None:
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.current = "start"
         self._count = 0
-        self._finished = False  # the block has its last instruction
+        self._finished = False  # the block has its terminator
 
     def stack(self, type_: str, name: str | None = None, count: int = 1, align: int = 8) -> str:
-        """A place on the stack."""
+        """A stack slot."""
         place = f'%"{name}"' if name is not None else self.name()
         self.entry.append(f"  {place} = alloca {type_}{f', i64 {count}' if count > 1 else ''}, align {align}")
         return place
@@ -35,7 +35,7 @@ class FunctionText:
     def line(self, text: str) -> None:
         """An instruction without a result."""
         if self._finished:
-            self.block(self.label())  # unreachable, which LLVM takes out
+            self.block(self.label())  # unreachable, LLVM removes it
         self.lines.append("  " + text)
 
     def op(self, text: str) -> str:
@@ -43,7 +43,7 @@ class FunctionText:
         self._count += 1
         name = f"%{self.temporaries}{self._count}"
         if self._finished:
-            self.block(self.label())  # unreachable, which LLVM takes out
+            self.block(self.label())  # unreachable, LLVM removes it
         self.lines.append(f"  {name} = {text}")
         return name
 
@@ -61,22 +61,22 @@ class FunctionText:
         self._finished = False
 
     def block(self, label: str) -> None:
-        """Begins a block; falls into it where the last one hasn't ended."""
+        """Begins a block; the last one falls through to it if it hasn't ended."""
         if not self._finished:
             self.lines.append(f"  br label %{label}")
         self.begin(label)
 
     def jump(self, label: str, note: str = "") -> None:
-        """Goes to a block. note: metadata."""
+        """Jumps to a block. note: metadata."""
         if not self._finished:
             self.lines.append(f"  br label %{label}{note}")
         self._finished = True
 
     def split(self, condition: str, yes: str, no: str, note: str = "") -> None:
-        """Goes to one of two blocks."""
+        """Jumps to one of two blocks. note: metadata."""
         self.end(f"br i1 {condition}, label %{yes}, label %{no}{note}")
 
     def end(self, text: str) -> None:
-        """The block's last instruction."""
+        """Ends the block with this instruction."""
         self.line(text)
         self._finished = True

@@ -1,19 +1,19 @@
 """Arrays in kernels: reference-counted blocks of memory.
 
-    owner → { reference count, the Python object that owns the elements or null, start of the block, is it kept }
-            64 bytes before the elements, which begin at a multiple of 64, large ones at a page
+    owner → { reference count, the Python object that owns the elements or null, start of the block, is it cached }
+            64 bytes before the elements, which begin at a multiple of 64, or of a page in large arrays
 
-The alignment avoids 4K aliasing: processors compare the last 12 bits of addresses first, and take a load soon after a
-store for one of the stored data if the written array begins some 64 to 500 bytes further into its page than the array
-that is read. A loop took half as long again. NumPy's large arrays begin 16 bytes into a page, so no array that is read
-begins that closely before one of ours.
+The alignment avoids 4K aliasing: a processor first compares the last 12 bits of addresses, so it takes a load for one
+of data just stored if the written array begins some 64 to 500 bytes further into its page than the array that is read.
+That made a loop take half as long again. NumPy's large arrays begin 16 bytes into a page, so none of them begins that
+closely before one of ours.
 
-Small blocks come from malloc. Those from `KEPT` bytes on come from two functions in a table with the symbol
-`autograph_blocks`, which allocate and free (`codegen/native_runtime/allocator.py`).
+Small blocks come from malloc. Blocks of at least `KEPT` bytes come from the functions to allocate and to free in the
+table with the symbol `autograph_blocks` (`codegen/native_runtime/allocator.py`).
 
-An argument's owner lies on the wrapper's stack, with a count that never falls to zero, and refers to the Python object.
-Counting needs no atomic instructions: until a kernel returns, only its own thread has its arrays, and parallel loops
-count no references; afterwards capsules hold them, which the interpreter lock guards.
+An argument's owner is on the wrapper's stack and refers to the Python object; its count never drops to zero. Counting
+needs no atomic instructions: until a kernel returns, only its own thread uses its arrays, and parallel loops don't
+count references. Afterwards capsules hold the arrays, under the interpreter lock.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer
 
 HEADER = 64
 BLOCKS = "autograph_blocks"
-KEPT = 1 << 16  # bytes: malloc returns such blocks to the system, again and again
+KEPT = 1 << 16  # bytes: malloc would return larger blocks to the system each time
 LARGE = 1 << 20  # bytes
 _PAGE = 4096
-_MOST = 1 << 46  # elements: more can't be allocated, and twice their bytes fit an int64
+_MOST = 1 << 46  # elements: more can't be allocated, and their bytes fit an int64 twice
 
 # The fields of an owner, in bytes from its start.
 _COUNT, _OBJECT, _BLOCK, _IS_KEPT = 0, 8, 16, 24
@@ -39,10 +39,10 @@ def reference_counting(
     take: str, drop: str, free: Callable[[FunctionBuilder], None],
     counts: Callable[[FunctionBuilder], str] | None = None,
 ) -> str:  # fmt: skip
-    """The functions `@take` and `@drop`, by which an array has a reference more or less. A null owner counts nothing.
+    """The functions `@take` and `@drop`, which add or remove a reference to an array. A null owner has no count.
 
-    take, drop: their attributes. free: writes what frees an array without references. counts: writes whether the
-    calling thread counts; each does where that is None.
+    take, drop: their attributes. free: writes the code that frees an array without references. counts: writes the
+    condition under which the calling thread counts; None if each thread does.
     """
     texts = []
     for name, step, attributes in (("take", 1, take), ("drop", -1, drop)):
@@ -70,7 +70,7 @@ def _free(f: FunctionBuilder) -> None:
 
 
 def _allocate(f: FunctionBuilder) -> str:
-    """The elements of a new array of `%count` elements of `%size` bytes; null where there is no memory."""
+    """The elements of a new array of `%count` elements of `%size` bytes; null if there is no memory."""
     f.leave_if(f.binary("icmp ugt", "%count", _MOST), "ptr null")
     size = f.binary("mul", "%count", "%size")
     unit = f.select(f.binary("icmp uge", size, LARGE), _PAGE, HEADER)
@@ -95,8 +95,8 @@ def _allocate(f: FunctionBuilder) -> str:
     return data
 
 
-# Calls, since written out they would double the time that LLVM takes, and what `allocate` returns is known to be nobody
-# else's memory only while it is a call.
+# All are called rather than inlined: inlining would double LLVM's time, and only the result of a call is known not to
+# alias other memory.
 SUPPORT = "\n".join([
     f"""
 %owner = type {{ i64, ptr, ptr, i64 }}
@@ -125,13 +125,13 @@ def empty(w: Writer, type_: Array, count: Value) -> ArrayValue:
 
 
 def take(w: Writer, array: ArrayValue) -> None:
-    """One reference more, unless one comes with the value."""
+    """Adds a reference, unless the value comes with one."""
     if not array.owned:
         w.line(f"call void @take(ptr {array.owner})")
 
 
 def assign(w: Writer, name: str, array: ArrayValue) -> None:
-    """Lets a variable hold an array instead of what it held."""
+    """Assigns an array to a variable, and releases the array that it held."""
     take(w, array)
     before = w.op(f"load ptr, ptr {w.places[name][0]}")
     w.store(name, array)

@@ -1,10 +1,10 @@
-"""Whether LLVM could make vectors of a function's loops. Where it couldn't, it isn't asked to: its passes that try take
-a third of the time of all.
+"""Whether LLVM could vectorise a function's loops. If not, the passes that would try are left out: they take a third of
+LLVM's time.
 
-    while abs(x * x - a) > 1e-6:      how often is known only when it ends: no vectors
+    while abs(x * x - a) > 1e-6:      the trip count is known only at the end: no vectors
         x = 0.5 * (x + a / x)
 
-    while index < n:                  each trip computes with the float of the last: no vectors
+    while index < n:                  each trip needs the float of the last one: no vectors
         x = r * x * (1.0 - x)
         index = index + 1
 
@@ -12,7 +12,7 @@ a third of the time of all.
         total = total + values[index]
         index = index + 1
 
-Vectors of outer loops are our own (`outer_loop_vectorize.py`), and stand in the text that LLVM gets.
+Outer loops are vectorised by ourselves (`outer_loop_vectorize.py`), before LLVM gets the text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _may_have_vectors(loop: ir.While, types: Mapping[str, Type | None]) -> bool:
 
 
 def _may_be_counted(loop: ir.While) -> bool:
-    """Whether the number of trips may be known when the loop begins."""
+    """Whether the trip count may be known when the loop begins."""
     assigned = ir.assigned(loop.body)
     exits = [item.test for item in ir.walk(loop.body) if isinstance(item, ir.If) and _leaves(item)]
     return any(_may_count(each, assigned) for test in (loop.test, *exits) for each in _parts(test))
@@ -68,7 +68,7 @@ def _may_count(test: ir.Expr, assigned: set[str]) -> bool:
 
 
 def _is_linear(item: ir.Expr, assigned: set[str]) -> bool:
-    """Whether an expression goes up by the same in each trip if the variables of the loop do."""
+    """Whether an expression changes by a constant in each trip if the variables of the loop do."""
     if ir.variables(item).isdisjoint(assigned):
         return True
     if isinstance(item, ir.Convert):
@@ -81,10 +81,12 @@ def _is_linear(item: ir.Expr, assigned: set[str]) -> bool:
 
 
 def _has_float_recurrence(body: ir.Block, types: Mapping[str, Type | None]) -> bool:
-    """Whether a trip computes a float from that of the trip before by operations whose order matters. (That of
-    `lib.add` doesn't.)"""
-    made_of: dict[str, set[str]] = defaultdict(set)  # what a variable is computed from
-    in_order: dict[str, set[str]] = defaultdict(set)  # what of it by operations whose order matters
+    """Whether a trip computes a float from that of the trip before by operations that can't be reordered. (`lib.add`
+    can.)"""
+    made_of: dict[str, set[str]] = defaultdict(set)  # the variables that a variable is computed from
+    in_order: dict[str, set[str]] = defaultdict(
+        set
+    )  # those of them that it is computed from by operations that can't be reordered
     for item in ir.walk(body):
         if isinstance(item, ir.Assign):
             operations = [each for each in ir.expressions(item) if isinstance(each, ir.Binary)]
@@ -107,7 +109,7 @@ def _is_float(type_: Type | None) -> bool:
 
 
 def _sources(name: str, made_of: Mapping[str, set[str]]) -> set[str]:
-    """All that a variable is computed from in a trip, or in the trips before."""
+    """All variables from which a variable is computed, in this trip or in earlier ones."""
     found: set[str] = set()
     left = [name]
     while left:

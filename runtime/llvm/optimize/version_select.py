@@ -1,13 +1,12 @@
-"""Selection between two versions of a loop as it runs: trips in lanes, or trip by trip, whichever was faster lately.
+"""Version selection: a loop runs in lanes or trip by trip, whichever was faster recently.
 
-Where few lanes have work while the others wait, or where machines have no vector form of an operation, trips by
-themselves are faster. That can't be told from the code, so the loop compares: its first runs take one version and the
-other in turn, and so do two of some `_EVERY` later ones; the rest take the version that took less time. Where lanes are
-far ahead, it compares less often, since a run without them costs as much as many with them. A run in lanes costs about
-the same for however few trips. Results are the same either way.
+Single trips are faster if few lanes are active, or if the machine has no vector form of an operation. The code doesn't
+show that, so the loop measures it: its first runs alternate between the versions, and so do two of every `_EVERY` later
+ones; the others take the faster version. If lanes are much faster, it measures less often, since a run without them
+costs as much as many with them. A run in lanes costs about the same for any number of trips. The results are equal.
 
-What a trip costs may grow as the loop goes on: trial division of larger numbers. So all runs in lanes are timed, and
-one that takes twice as long as any before it has the loop compare again.
+The cost of a trip may grow as the loop goes on, as in trial division of growing numbers. So all runs in lanes are
+timed, and one that takes twice as long as any before makes the loop measure again.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ import platform
 
 from runtime.llvm.writer import Writer
 
-_FIRST = 4  # runs that take turns
-_EVERY = 61  # a prime doesn't keep in step with the rows of an image
+_FIRST = 4  # runs that alternate
+_EVERY = 61  # a prime, so that it doesn't coincide with the rows of an image
 _FAR = 4  # times faster
-# The cycle counter of x86; other machines don't let programs read theirs, but have clocks.
+# The cycle counter of x86. Other machines don't let programs read theirs, but have a clock.
 _CLOCK = "@llvm.readcyclecounter" if platform.machine() in ("x86_64", "AMD64") else "@llvm.readsteadycounter"
 
 
 class VersionSelect:
-    """What a loop has measured of its two versions; forgotten when the kernel returns."""
+    """What a loop has measured about its two versions in this call of the kernel."""
 
     def __init__(self, w: Writer) -> None:
         self.w = w
-        self._turns = self._place(_FIRST)  # runs that still take turns: in lanes where it is even
-        self._wait = self._place(_EVERY)  # runs until the next ones that do
-        self._compared = self._place()  # whether this run is one of them
-        self._lanes, self._alone = self._place(), self._place()  # what a run and a trip took
-        self._longest = self._place()  # of the runs in lanes
-        self._began, self._count = self._place(), self._place()  # a run that is timed, trip by trip: its trips
+        self._turns = self._place(_FIRST)  # runs that still alternate: in lanes if it is even
+        self._wait = self._place(_EVERY)  # runs until the versions alternate again
+        self._compared = self._place()  # whether this run is one of those
+        self._lanes, self._alone = self._place(), self._place()  # the times of a run in lanes and of a single trip
+        self._longest = self._place()  # the longest of the runs in lanes
+        self._began, self._count = self._place(), self._place()  # the start and the trips of a timed run without lanes
         self._rest = self._place()
 
     def _place(self, first: int = 0) -> str:
@@ -42,7 +41,7 @@ class VersionSelect:
         return place
 
     def choose(self, active: str, together: str, alone: str) -> None:
-        """Jumps to the version that runs the next `active` trips. The version trip by trip comes here before each."""
+        """Jumps to the version for the next `active` trips. The version without lanes comes here before each trip."""
         w = self.w
         on, ready, timed, decide, single = (w.label() for _ in range(5))
         rest = self._load(self._rest)
@@ -69,8 +68,7 @@ class VersionSelect:
         w.jump(alone)
 
     def _take_turn(self, is_far: str) -> tuple[str, str]:
-        """Whether the next run takes the version whose turn it is; whether that is the one trip by trip. is_far: lanes
-        are far ahead."""
+        """Whether the next run is a measured one; and whether it runs without lanes. is_far: lanes are much faster."""
         w = self.w
         turns = self._load(self._turns)
         compares, odd = w.op(f"icmp ne i64 {turns}, 0"), w.op(f"trunc i64 {turns} to i1")
@@ -83,7 +81,7 @@ class VersionSelect:
         return compares, odd
 
     def lanes_done(self) -> None:
-        """Takes the time of a run in lanes."""
+        """Records the time of a run in lanes."""
         w = self.w
         compared, other, longer, on = (w.label() for _ in range(4))
         spent, longest = self._spent(), self._load(self._longest)
@@ -108,8 +106,8 @@ class VersionSelect:
         return w.op(f"shl i64 {w.op(f'sub i64 {self._clock()}, {self._load(self._began)}')}, 6")
 
     def _learn(self, place: str, cost: str) -> None:
-        """Takes in a cost as a fourth of the average; as at most four averages, since it counts what else the machine
-        does meanwhile."""
+        """Updates an average with a cost of weight 1/4. It is limited to four times the average, since other processes
+        may have run meanwhile."""
         w = self.w
         known = self._load(place)
         fourth = w.op(f"lshr i64 {self._at_most(cost, w.op(f'shl i64 {known}, 2'))}, 2")
