@@ -299,7 +299,7 @@ class ConcreteFunction(Generic[P, Result]):
                 return self.call_flat(tensors)
             try:
                 results = self.function.wrapped(direct([*given, *captured]))
-            except OpError:
+            except (OpError, AssertionError):
                 return self.call_flat(tensors)  # which says more about the error
             placed.calls += 1
             return results[0] if self._single else self._pack(results)

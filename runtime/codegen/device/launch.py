@@ -184,39 +184,44 @@ def _entry(launches: _Launches) -> Callable[..., Any]:
     call = f"waited(values, most, shape, shapes, {_displayed(names)}, {_displayed(buffers)})"
     most = f"max(1, {', '.join(sizes)})" if sizes else "1"
     lines += [f"    values = {_displayed(values)}", f"    most = {most}"]
-    if given.returned is None or not launches.go_on:
-        lines.append(f"    return {call}")
+    if launches.go_on:
+        lines += ["    ready = place.ready", "    if shapes is None or ready is None or shape or profiling.recording:"]
+        lines += [f"        return {call}", *_going_on(launches, count, space)]
     else:
-        lines += [
-            "    ready = place.ready",
-            "    if shapes is None or ready is None or shape or profiling.recording:",
-            f"        return {call}",
-            "    launches.last = form = forms.get(most) or form_of(most)",
-        ]
-        slot, found = 1, []
-        for number, at in enumerate(given.returned):
-            rank, space[f"t{number}"] = launches.result[number]
-            made = f"DeviceArray(place, shapes[{number}], t{number}, None"
-            if at == ZERO:
-                found.append("0")
-            elif at == UNKNOWN:
-                found.append(f"DeviceArray(place, (), t{number}, later=(numbers, {slot}))")
-            elif at < count:
-                found.append(f"{made}, a{at}.buffer(), a{at}.address(), returned)")
-            else:
-                found.append(f"{made}, b{at}, b{at}.address, returned)")
-            slot += 1 + (rank or 0)
-        results_at = "ready[1].address"
-        if UNKNOWN in given.returned:
-            results_at = "numbers.address"
-            space["new_numbers"] = functools.partial(place.numbers, launches.slots)
-            lines.append("    numbers = new_numbers()")
-        lines.append(f"    launch(kernel, (ready[0], *values, {results_at}), form[0], meets, None)")
-        lines.append(f"return {found[0] if len(found) == 1 else _displayed(found)}")
+        lines.append(f"    return {call}")
     text = "\n    ".join([f"def call({', '.join([*names, 'shape=None'])}):", *lines])
     exec(compile(text, f"{__file__}: call of {launches.name}", "exec"), space)
     entry: Callable[..., Any] = space.pop("call")  # which refers to `space`: a circle would keep the GPU's code
     return entry
+
+
+def _going_on(launches: _Launches, count: int, space: dict[str, Any]) -> list[str]:
+    """The code that launches a kernel and leaves it running, and makes what it will have returned. count: of
+    arguments."""
+    returned = launches.module.given.returned
+    assert returned is not None
+    lines = ["    launches.last = form = forms.get(most) or form_of(most)"]
+    results_at = "ready[1].address"
+    if UNKNOWN in returned:
+        results_at = "numbers.address"
+        space["new_numbers"] = functools.partial(launches.place.numbers, launches.slots)
+        lines.append("    numbers = new_numbers()")
+    lines.append(f"    launch(kernel, (ready[0], *values, {results_at}), form[0], meets, None)")
+    found: list[str] = []
+    slot = 1
+    for number, at in enumerate(returned):
+        rank, space[f"t{number}"] = launches.result[number]
+        array = f"DeviceArray(place, shapes[{number}], t{number}, None"
+        if at == ZERO:
+            found.append("0")
+        elif at == UNKNOWN:
+            found.append(f"DeviceArray(place, (), t{number}, later=(numbers, {slot}))")
+        elif at < count:
+            found.append(f"{array}, a{at}.buffer(), a{at}.address(), returned)")
+        else:
+            found.append(f"{array}, b{at}, b{at}.address, returned)")
+        slot += 1 + (rank or 0)
+    return [*lines, f"return {found[0] if len(found) == 1 else _displayed(found)}"]
 
 
 class _Launches:
