@@ -163,6 +163,7 @@ DEVICE_ELEMENTS = 4
 # them: parts of expressions, of which a division or a call counts as so many. Trades the latency of memory against
 # registers.
 DEVICE_TRIPS = 4
+DEVICE_VECTORS = 2
 DEVICE_TRIP_WORK = 200
 DEVICE_CALL = 16
 # Elements of a row that is added up: those for each row from which all threads share each row, and those below which

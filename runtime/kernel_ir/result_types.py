@@ -196,7 +196,7 @@ CALLS: dict[str, Rule] = {
         f"gpu.{name}": _fixed(INT64)
         for name in (
             "thread", "threads", "place_in_block", "block", "block_size", "blocks", "warp_size", "turn",
-            "first_failure", "told", "quotient", "remainder",
+            "first_failure", "told", "quotient", "remainder", "ahead",
         )
     },
     **{f"gpu.{name}": _fixed(BOOL) for name in ("interrupted", "failed", "is_aligned")},

@@ -179,6 +179,13 @@ def _is_aligned(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     return Value(BOOL, w.op(f"icmp eq i64 {rest}, 0"))
 
 
+def _ahead(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+    """How many elements the next aligned place is ahead of one."""
+    number = w.op(f"ptrtoint ptr {_address(w, operands)} to i64")
+    bytes_ = w.op(f"and i64 {w.op(f'sub i64 0, {number}')}, {_alignment(operands[0].type) - 1}")
+    return Value(INT64, w.op(f"udiv i64 {bytes_}, {operands[0].type.element.size}"))
+
+
 def _part(w: Writer, operands: Sequence[Any], type_: Any) -> ArrayValue:
     """An array from a place on."""
     array, index = operands
@@ -252,6 +259,7 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "fma"): CallRule(_fma),
     ("gpu", "quotient"): _of_counts("udiv"),
     ("gpu", "remainder"): _of_counts("urem"),
+    ("gpu", "ahead"): CallRule(_ahead),
     ("gpu", "is_aligned"): CallRule(_is_aligned),
     ("gpu", "part"): CallRule(_part),
     ("gpu", "aligned_part"): CallRule(_aligned_part),

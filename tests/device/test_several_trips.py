@@ -31,15 +31,21 @@ MATRIX = ag.TensorSpec([None, None], ag.float32)
 
 def test_elements_that_follow_each_other_are_taken_together() -> None:
     text = text_of(lambda x, y: x * y + x, vector(), vector())
-    assert "if gpu.is_aligned(x, 0) and gpu.is_aligned(y, 0) and gpu.is_aligned(a, 0):" in text
+    assert "ahead = max(gpu.ahead(x, 0), gpu.ahead(y, 0), gpu.ahead(a, 0))" in text
+    assert "if gpu.is_aligned(x, ahead) and gpu.is_aligned(y, ahead) and gpu.is_aligned(a, ahead):" in text
     assert "gpu.aligned_part(x, 0)[trip]" in text
     assert "gpu.part(x, 0)[trip_5]" in text
 
 
 def test_rows_begin_anywhere() -> None:
-    """Whether a row is aligned is asked for each."""
+    """Where a row is aligned is asked for each."""
     text = text_of(ag.nn.softmax, MATRIX)
-    assert "gpu.is_aligned(logits_flat, i * logits_d1)" in text
+    assert "gpu.ahead(logits_flat, i * logits_d1)" in text
+
+
+def test_neighbours_of_an_element_are_not_aligned_as_it_is() -> None:
+    assert "part" not in text_of(lambda x: x[1:] * x[:-1], vector())
+    assert "part" in text_of(lambda x: x[4:] * x[:-4], vector())
 
 
 @pytest.mark.parametrize(
@@ -71,17 +77,18 @@ def test_one_instruction_loads_several(dtype: Any) -> None:
 def test_no_element_is_missed(dtype: Any, emulator: Emulator) -> None:
     @ag.function(jit_compile=True, input_signature=[vector(dtype)])
     def program(x: Any) -> Any:
-        return x + x, ag.reduce_sum(x), x[1:] + x[:-1]
+        return x + x, ag.reduce_sum(x), x[1:] + x[:-1], x[2:] + x[2:], ag.reduce_sum(x[3:])
 
     for size in [*range(10), 63, 64, 65, 130, 131]:
         x = np.arange(size).astype(dtype.as_numpy_dtype)
-        for one, other in zip(program(x), (x + x, x.sum(dtype=x.dtype), x[1:] + x[:-1]), strict=True):
+        expected = x + x, x.sum(dtype=x.dtype), x[1:] + x[:-1], x[2:] + x[2:], x[3:].sum(dtype=x.dtype)
+        for one, other in zip(program(x), expected, strict=True):
             np.testing.assert_array_equal(one.numpy(), other)
 
 
 def test_rows_and_columns_are_found_by_one_division_for_several_elements() -> None:
     text = text_of(lambda x, y: x * y, MATRIX, vector())
-    loop = text[text.rindex("while trip < stop - 3:") : text.index("trip = max(")]
+    loop = text[text.rindex("while trip < begin + covered - 3:") : text.rindex("left = thread")]
     assert loop.count("gpu.quotient") == 1
     assert "gpu.aligned_part(x_flat, 0)[trip]" in loop
 

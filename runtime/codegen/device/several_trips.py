@@ -1,28 +1,33 @@
 """Loops that threads share take several of a thread's trips at a time, so that it waits for what they load at once.
 
-    trip = thread                                if gpu.is_aligned(x, 0) and gpu.is_aligned(a, 0):
-    while trip < stop:                               trip = thread * 4
-        v = x[trip]                                  while trip < stop - 3:
-        a[trip] = v * 2.0              →                 v = x[trip]
-        trip = trip + threads                            v_1 = x[trip + 1]
+    trip = thread                                begin, covered = stop, 0
+    while trip < stop:                           ahead = max(gpu.ahead(x, 0), gpu.ahead(a, 0))
+        v = x[trip]                              if gpu.is_aligned(x, ahead) and gpu.is_aligned(a, ahead):
+        a[trip] = v * 2.0              →             begin, covered = ahead, …
+        trip = trip + threads                        trip = begin + thread * 4
+                                                     while trip < begin + covered:
+                                                         v = x[trip]
+                                                         v_1 = x[trip + 1]
                                                          …
                                                          a[trip] = v * 2.0
                                                          a[trip + 1] = v_1 * 2.0
                                                          …
                                                          trip = trip + threads * 4
-                                                     trip = stop - stop % 4 + thread
-                                                 while trip < stop:
+                                                 left = thread
+                                                 while left < stop - covered:
+                                                     trip = left if left < begin else left + covered
                                                      …
 
 A thread loads and stores four elements that follow each other by one instruction each; in long loops with little work,
-those of up to four places. If elements don't follow each other, or don't lie as these instructions need it, its trips
-stay as many apart as there are threads. The trips are independent, so that the statements of several may be mixed; to a
-total they add in the order in which the thread takes them.
+those of two places. What is before the first aligned element and behind the last four is left to the loop at the
+end, or all of it if arrays are aligned for different elements. If elements don't follow each other, a thread takes
+several trips that are as many apart as there are threads. The trips are independent, so that the statements of several
+may be mixed; to a total they add in the order in which the thread takes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +61,8 @@ def run(function: ir.Function, shared: Mapping[ir.Statement, Strided]) -> None:
         for item in [each for each in block if each in shared]:
             assert isinstance(item, ir.While)
             if all(isinstance(each, (ir.Assign, ir.Store)) for each in item.body):
-                block[block.index(item) : block.index(item)] = _Trips(item, shared[item], names).statements()
+                at = block.index(item)
+                block[at : at + 1] = _Trips(item, shared[item], names).statements()
 
 
 class _Trips:
@@ -69,7 +75,7 @@ class _Trips:
         assert isinstance(step.value, ir.Binary)
         trip, self.threads = step.value.left, step.value.right
         assert isinstance(trip, ir.Var)
-        self.loop, self.strided, self.names = loop.loop, strided, names
+        self.whole, self.strided, self.names = loop, strided, names
         self.trip, self.stop = trip, loop.test.right
         parts = [each for item in body for each in ir.expressions(item)]
         self.work = len(parts) + cost_model.DEVICE_CALL * sum(map(_is_long, parts))
@@ -102,39 +108,54 @@ class _Trips:
         return [*found, ir.Store(item.array, item.index, value)]
 
     def statements(self) -> ir.Block:
-        """What goes before the loop, which does the rest."""
+        """What stands in place of the loop."""
         count = cost_model.DEVICE_TRIP_WORK // self.work
-        apart = self._apart(min(cost_model.DEVICE_TRIPS, count))
         places = self._places()
         if not places:
-            return apart
-        parts = [each.arguments for each in dict.fromkeys(places.values())]
-        aligned = [ir.call("gpu.is_aligned", array, _sum(offset, self.strided.first)) for array, offset in parts]
-        self._replace(places)
-        vectors = max(1, min(cost_model.DEVICE_TRIPS, count // _VECTOR))
-        return [ir.If(ir.both(*aligned), self._vectors(vectors), apart)]
+            return [*self._apart(min(cost_model.DEVICE_TRIPS, count)), self.whole]
+        vectors = max(1, min(cost_model.DEVICE_VECTORS, count // _VECTOR))
+        return self._by_vectors([each.arguments for each in dict.fromkeys(places.values())], places, vectors)
 
     def _apart(self, count: int) -> ir.Block:
         """So many trips at a time, which are as many apart as there are threads."""
         if count <= 1:
             return []
         offsets = [_product(self.threads, number) for number in range(count)]
-        return [self._several(offsets, self.threads * count)]
+        return [self._several(offsets, self.threads * count, self.stop)]
 
-    def _vectors(self, count: int) -> ir.Block:
-        """So many vectors of trips at a time, and then one at a time."""
+    def _by_vectors(self, parts: Sequence[Any], places: Mapping[Any, ir.Call], count: int) -> ir.Block:
+        """Trips that follow each other, as far as that goes, and the others. parts: arrays and places in them."""
         first, thread = self.strided.first, self.strided.thread
+        begin, covered, left = (ir.Var(fresh(name, self.names)) for name in ("begin", "covered", "left"))
+        firsts = [(array, _sum(offset, first)) for array, offset in parts]
+        found: ir.Block = [ir.assign(begin.name, self.stop), ir.assign(covered.name, ir.ZERO)]
+        ahead: ir.Expr = ir.Var(fresh("ahead", self.names))
+        most = [ir.call("gpu.ahead", *each) for each in firsts]
+        found.append(ir.assign(ahead.name, most[0] if len(most) == 1 else ir.call("max", *most)))  # type: ignore[union-attr]
+        rest = self._rest(begin, covered, left)
+        self._replace(places)
+        body: ir.Block = [
+            ir.assign(begin.name, _sum(first, ahead)),
+            ir.assign(covered.name, ir.call("max", self.stop - begin, 0) // _VECTOR * _VECTOR),
+            ir.assign(self.trip.name, begin + _product(thread, _VECTOR)),
+        ]
         step = _product(self.threads, _VECTOR)
-        found: ir.Block = [ir.assign(self.trip.name, _sum(first, _product(thread, _VECTOR)))]
         for vectors in sorted({count, 1}, reverse=True):
             bases = [_product(step, number) for number in range(vectors)]
             offsets = [_sum(base, ir.as_expr(lane)) for base in bases for lane in range(_VECTOR)]
-            found.append(self._several(offsets, _product(step, vectors), _VECTOR))
-        size = self.stop if first == ir.ZERO else self.stop - first
-        rest = ir.call("max", self.stop - size % _VECTOR, first)
-        return [*found, ir.assign(self.trip.name, rest + thread)]
+            body.append(self._several(offsets, _product(step, vectors), begin + covered, _VECTOR))
+        aligned = [ir.call("gpu.is_aligned", array, _sum(offset, ahead)) for array, offset in firsts]
+        # Of one array, `ahead` says where it is aligned.
+        found += body if len(firsts) == 1 else [ir.If(ir.both(*aligned), body)]
+        return [*found, ir.assign(left.name, _sum(first, thread)), rest]
 
-    def _several(self, offsets: list[ir.Expr], step: ir.Expr, vector: int = 0) -> ir.While:
+    def _rest(self, begin: ir.Var, covered: ir.Var, left: ir.Var) -> ir.While:
+        """The trips before `begin`, and those behind the covered ones."""
+        trip = left.compare("<", begin).choose(left, left + covered)
+        body = [ir.assign(self.trip.name, trip), *self.whole.body[:-1], ir.assign(left.name, left + self.threads)]
+        return ir.While(left.compare("<", self.stop - covered), body, self.whole.loop)
+
+    def _several(self, offsets: list[ir.Expr], step: ir.Expr, stop: ir.Expr, vector: int = 0) -> ir.While:
         """The loop over the trips at these offsets from a thread's next one. vector: the first of so many accesses is
         aligned for all of them."""
         found: ir.Block = []
@@ -158,7 +179,7 @@ class _Trips:
                     ir.map_operands(other_item, lambda each: ir.mapped(each, _as_aligned))
                 found.append(_renamed(other_item, values))
         found.append(ir.assign(self.trip.name, self.trip + step))
-        return ir.While(self.trip.compare("<", self.stop - offsets[-1]), found, self.loop)
+        return ir.While(self.trip.compare("<", stop - offsets[-1]), found, self.whole.loop)
 
     def _next_place(self, before: dict[str, ir.Var], values: dict[str, ir.Var]) -> ir.Block:
         """Row and column of the trip behind another one."""
@@ -197,7 +218,7 @@ class _Trips:
             if isinstance(item, ir.Assign):
                 known = ir.substituted(item.value, values)
                 values.update((name, known if len(item.targets) == 1 else ir.Var(name)) for name in item.targets)
-        return found
+        return {} if _are_never_aligned([each.arguments for each in found.values()]) else found
 
     def _replace(self, places: Mapping[tuple[ir.Expr, ir.Expr], ir.Call]) -> None:
         """Lets the body load and store at the trip's place in parts of arrays."""
@@ -235,6 +256,21 @@ def _is_long(item: ir.Expr) -> bool:
         return isinstance(item, ir.Binary) and item.op in ("/", "//", "%", "**")
     module, _, name = item.function.rpartition(".")
     return (module, name) not in BUILTINS
+
+
+def _are_never_aligned(parts: Sequence[Any]) -> bool:
+    """Whether places of an array are a constant number apart that no vector is: not all of them can be aligned."""
+    known: dict[Any, int] = {}
+    for array, offset in parts:
+        constant = 0
+        if isinstance(offset, ir.Binary) and offset.op in ("+", "-") and isinstance(offset.right, ir.Const):
+            constant = int(offset.right.value) if offset.op == "+" else -int(offset.right.value)
+            offset = offset.left
+        elif isinstance(offset, ir.Const):
+            constant, offset = int(offset.value), ir.ZERO
+        if (known.setdefault((array, offset), constant) - constant) % _VECTOR:
+            return True
+    return False
 
 
 def _as_aligned(item: ir.Expr) -> ir.Expr | None:
