@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib
@@ -10,7 +11,7 @@ import re
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import llvmlite.binding as llvm
@@ -27,6 +28,7 @@ _KEYWORDS = 0x02  # METH_KEYWORDS: and the names of those that have one
 _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
 _CALL_NUMBER = re.compile(r" // callseq.*$", re.MULTILINE)
+_options = threading.RLock()  # LLVM's options are the process's: held while code is made by them
 # Which of LLVM's passes run: all; those for loops that are to have no vectors; few, see `_optimise_quickly`.
 Passes = Literal["all", "scalar", "few"]
 _KNOWN = (20, 21, 22)  # versions of LLVM that have our options: others would end the process
@@ -79,11 +81,31 @@ def _initialize() -> None:
         llvm.set_option("autograph", "-vectorizer-min-trip-count=4")
         # Checks of overlap made once for all trips of the loop around always fail if that loop runs backwards.
         llvm.set_option("autograph", "-hoist-runtime-checks=false")
-        # Neither makes a workload of `benchmarks` faster, and both took a fifth of the time for nests of loops: copies
-        # of bodies whose trips aren't known, as many as AMD's processors keep decoded, and a search for the best
-        # pointers to step through arrays.
-        llvm.set_option("autograph", "-unroll-runtime=false")
-        llvm.set_option("autograph", "-disable-lsr")
+        _improve_loops(False)
+
+
+def _improve_loops(wanted: bool) -> None:
+    """Whether LLVM, from now on, copies bodies of loops whose trips aren't known, and looks for the best pointers to
+    step through arrays.
+
+    Neither makes a workload of `benchmarks` faster, and both took a fifth of the time for nests of loops: a body is
+    copied as often as LLVM believes that AMD's processors keep its instructions decoded. Code for GPUs is unlike that.
+    """
+    llvm.set_option("autograph", f"-unroll-runtime={str(wanted).lower()}")
+    llvm.set_option("autograph", f"-disable-lsr={str(not wanted).lower()}")
+
+
+@contextlib.contextmanager
+def _improved_loops() -> Iterator[None]:
+    """Within it LLVM does so."""
+    with _options:
+        if llvm.llvm_version_info[0] in _KNOWN:
+            _improve_loops(True)
+        try:
+            yield
+        finally:
+            if llvm.llvm_version_info[0] in _KNOWN:
+                _improve_loops(False)
 
 
 @functools.cache
@@ -106,7 +128,8 @@ def machine_code(
     """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3, by
     these passes; later: a module of functions to be inlined when loops are vectorised; codegen_level: as `_machine`
     takes it. Raises Unsupported where LLVM refuses the text, which is an error of this room's."""
-    return bytes(_machine(codegen_level).emit_object(_optimised(text, modules, level, passes, later)))
+    with _options:
+        return bytes(_machine(codegen_level).emit_object(_optimised(text, modules, level, passes, later)))
 
 
 @functools.cache
@@ -129,9 +152,10 @@ def ptx(text: str, modules: Iterable[str], symbol: str, processor: str) -> str:
     """A module's text, linked with others, as PTX for GPUs of a compute capability. Nothing but `symbol` can be seen
     from outside. Raises Unsupported where LLVM refuses the text."""
     machine = _gpu(processor)
-    module = _optimised_for_threads(text, modules, symbol, machine)
+    with _improved_loops():
+        found = str(machine.emit_assembly(_optimised_for_threads(text, modules, symbol, machine)))
     # LLVM numbers calls through the process, in comments: one kernel would have many texts.
-    return _CALL_NUMBER.sub("", str(machine.emit_assembly(module)))
+    return _CALL_NUMBER.sub("", found)
 
 
 @interrupts_deferred()
