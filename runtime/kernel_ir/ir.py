@@ -53,7 +53,7 @@ from typing import Any, overload
 from runtime.kernel_ir import result_types
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type, Unsupported, unified
 
-# How an expression is shown: `print_python` puts itself here, since it knows all of them.
+# How an expression is shown: `print_python` registers its function here.
 shown: list[Callable[[Any], str]] = []
 
 
@@ -293,7 +293,7 @@ class Assign:
 
 @dataclass(eq=False, slots=True)
 class Alloc:
-    """A flat array that nobody else has. Its elements have no values yet."""
+    """Allocates a flat array. Its elements are uninitialised."""
 
     name: str
     size: Expr
@@ -331,16 +331,15 @@ class While:
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """What lowering knows of a loop of the program, for the passes.
+    """What lowering knows about a loop of the program, for the passes.
 
-    cost      of a trip, in ticks (see `passes/interrupt_polls.py`)
+    cost      the cost of a trip in ticks (see `passes/interrupt_polls.py`)
     span      the user's line
-    is_inner  whether it stands in another loop
-    carried   the arrays that it carries and whose shape it keeps -> whether their memory is the kernel's own from the
-              start
+    is_inner  whether it is inside another loop
+    carried   the carried arrays whose shape stays the same -> whether the kernel owns their memory from the start
     given     all variables that have a value when it begins
-    stacks    (data, top) of the stacks of numbers on which each trip pushes one, and that is all
-    counter   the induction variable, if the loop's test is on nothing else
+    stacks    (data, top) of the stacks to which each trip pushes exactly one number, and which it doesn't use otherwise
+    counter   the induction variable, if the loop tests nothing else
     """
 
     cost: int
@@ -429,17 +428,17 @@ def range_bounds(arguments: Sequence[Expr | int]) -> tuple[Expr, Expr, Expr]:
 
 
 def either(*tests: Expr) -> Expr:
-    """Whether any of some conditions holds: the later ones are asked only then."""
+    """Whether any of the conditions holds. Later ones are evaluated only if needed."""
     return tests[0] if len(tests) == 1 else Logic("or", tests)
 
 
 def alternatives(test: Expr) -> tuple[Expr, ...]:
-    """The conditions of which one has to hold for `test` to hold."""
+    """The conditions of which `test` is the disjunction."""
     return test.operands if isinstance(test, Logic) and test.op == "or" else (test,)
 
 
 def both(*tests: Expr) -> Expr:
-    """Whether all of some conditions hold."""
+    """Whether all of the conditions hold."""
     return tests[0] if len(tests) == 1 else Logic("and", tests)
 
 
@@ -478,13 +477,13 @@ def array_variable(name: str, element: Scalar) -> Var:
     return Var(name, Array(element))
 
 
-# The variable that counts what loops do, for Ctrl-C (codegen/passes/interrupt_polls.py): all lanes, threads and trips
-# count together, and no loop goes on for its sake.
+# The variable that counts ticks for the poll for Ctrl-C (codegen/passes/interrupt_polls.py). Lanes and trips add to the
+# same count, and its value carried from trip to trip doesn't keep loops from being vectorised or shared.
 TICKS = "ticks"
 
 
 def set_to(target: Var | Load, value: Expr | int) -> Assign | Store:
-    """Gives a variable, or an element of an array, a value."""
+    """Assigns a value to a variable or an array element."""
     if isinstance(target, Var):
         return assign(target, value)
     return Store(target.array, target.index, as_expr(value))
@@ -505,7 +504,7 @@ _BLOCKS: dict[type, tuple[str, ...]] = {For: ("body",), While: ("body",), If: ("
 
 
 def _reader(names: tuple[str, ...]) -> Callable[[Any], tuple[Expr, ...]]:
-    """What gives the operands of one kind of expressions or statements."""
+    """The function that gives the operands of a kind of expression or statement."""
     if names in (("operands",), ("arguments",), ("items",), ("values",), ("details",)):
         return operator.attrgetter(*names)
     if not names:
@@ -551,7 +550,7 @@ def blocks(item: Statement) -> list[Block]:
 
 def walk(block: Iterable[Statement]) -> Iterator[Statement]:
     """The statements of a block and of all blocks in it, in program order."""
-    waiting = [iter(block)]  # not by recursion, which would hand each statement through all blocks around it
+    waiting = [iter(block)]  # not recursive: that would pass each statement through all blocks around it
     while waiting:
         item = next(waiting[-1], None)
         if item is None:
@@ -563,7 +562,7 @@ def walk(block: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def walk_with_blocks(block: Block) -> Iterator[tuple[Block, Statement]]:
-    """The same with the block that each stands in."""
+    """The same, each with the block that contains it."""
     waiting = [(block, iter(block))]
     while waiting:
         current, rest = waiting[-1]
@@ -590,7 +589,7 @@ def walk_blocks(block: Block) -> Iterator[Block]:
 
 
 def variables(item: Expr | Statement) -> set[str]:
-    """The names that an expression, or a statement without its blocks, reads."""
+    """The names of the variables that an expression, or a statement without its blocks, reads."""
     found: list[Expr] = []
     if isinstance(item, Operators):
         _collect(item, found)
@@ -600,7 +599,7 @@ def variables(item: Expr | Statement) -> set[str]:
 
 
 def targets(item: Statement) -> tuple[str, ...]:
-    """The variables that a statement gives a value, but for those in its blocks. A `Store` changes memory only."""
+    """The variables that a statement, without its blocks, assigns. A `Store` only changes memory."""
     if isinstance(item, Assign):
         return item.targets
     if isinstance(item, Alloc):
@@ -611,7 +610,7 @@ def targets(item: Statement) -> tuple[str, ...]:
 
 
 def assigned(block: Iterable[Statement]) -> set[str]:
-    """The variables that get a value anywhere in a block."""
+    """The variables that are assigned anywhere in a block."""
     return {name for item in walk(block) for name in targets(item)}
 
 
@@ -628,7 +627,7 @@ def mentioned(block: Iterable[Statement]) -> set[str]:
 
 
 def rebuilt(item: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """An expression with each direct operand replaced by what `change` makes of it; itself where nothing changes."""
+    """An expression with `change` applied to each direct operand; the expression itself if nothing changes."""
     names = _CHILDREN[type(item)]
     is_same = True
     values: dict[str, Any] = {}
@@ -652,8 +651,8 @@ def rebuilt(item: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def mapped(item: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """An expression in which each subexpression that `change` has something for is replaced by that, from the outside
-    in: what it gives isn't looked into again."""
+    """An expression with each subexpression replaced for which `change` returns another one, from the outside in. It
+    isn't applied to the replacements."""
     found = change(item)
     return rebuilt(item, lambda operand: mapped(operand, change)) if found is None else found
 
@@ -690,7 +689,7 @@ def map_block(block: Block, change: Callable[[Expr], Expr | None]) -> None:
 
 
 def copied(block: Sequence[Statement]) -> Block:
-    """The same statements once more, to be changed independently."""
+    """A copy of the statements that can be changed independently."""
     result: Block = []
     for item in block:
         values = {name: getattr(item, name) for name in _FIELDS[type(item)]}

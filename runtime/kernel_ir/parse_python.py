@@ -1,8 +1,7 @@
-"""Python in the small grammar of kernels as kernel IR: the library's functions, and kernels that are known as text.
+"""Parses Python in the small grammar of kernels to kernel IR: library functions, and kernels that are known as text.
 
-`print_python.py` is the other direction; what it prints is parsed to equal expressions and statements. Raises
-Unsupported for anything outside of the grammar (`ir.py`). Types are those that the text says: of constants and
-conversions.
+`print_python.py` does the opposite; its text is parsed to equal expressions and statements. Raises Unsupported for
+anything outside the grammar (`ir.py`). The text only gives the types of constants and conversions.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def parse_constants(text: str) -> dict[str, bool | int | float]:
 
 
 def function(node: ast.FunctionDef) -> Function:
-    """A definition. Its kind is told by its decorator, or its name."""
+    """A function. Its decorator or its name gives its kind."""
     if node.args.kwonlyargs or node.args.vararg or node.args.kwarg or node.args.defaults:
         raise Unsupported(f"the parameters of {node.name}")
     marks = [mark.attr for mark in node.decorator_list if isinstance(mark, ast.Attribute)]
@@ -287,7 +286,7 @@ def _call(node: ast.Call) -> Expr:
 
 
 def converted(target: Any, operand: Expr) -> Expr:
-    """A conversion; of a plain number of the same kind the constant of that type."""
+    """A conversion; for a plain number of the same kind, the constant of the target type."""
     if isinstance(operand, Const) and operand.type in (INT64, UINT64, FLOAT64, BOOL):
         value = operand.value
         if target.is_float and operand.type == FLOAT64:

@@ -1,9 +1,9 @@
-"""Kernel text as syntax trees, also while other threads parse.
+"""Parses kernel text to syntax trees, safely while other threads parse.
 
-CPython 3.11 before 3.11.8 and 3.12 before 3.12.2 count the depth of the trees of all threads together, and say
-SystemError where one was made in the middle of another. That happens when a finalizer runs while a tree is made and
-lets another thread have its turn. So no finalizer runs in the middle of ours, and ours isn't begun in the middle of
-somebody else's; what remains is a turn that ends in the few instructions between looking and beginning.
+CPython 3.11 before 3.11.8 and 3.12 before 3.12.2 have one depth counter for the syntax trees of all threads, and raise
+SystemError if one tree is made while another one is unfinished. That happens if a finalizer runs during parsing and
+releases the interpreter lock. So finalizers are disabled while we parse, and we wait while another thread parses. A
+thread switch in the few instructions between the check and the start remains possible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def parse(text: str) -> ast.Module:
     try:
         while _somebody_parses() and time.monotonic() < deadline:
             time.sleep(0.001)
-        # Not `ast.parse`, which would be a further chance to lose the turn.
+        # Not `ast.parse`, during which the thread might be switched before parsing starts.
         tree: Any = compile(text, "<kernel>", "exec", ast.PyCF_ONLY_AST)
         return tree
     finally:
@@ -38,7 +38,7 @@ def parse(text: str) -> ast.Module:
 
 
 def _somebody_parses() -> bool:
-    """Whether another thread is inside of `ast.parse`."""
+    """Whether another thread is in `ast.parse`."""
     own = threading.get_ident()
     for thread, top in sys._current_frames().items():
         frame = top if thread != own else None

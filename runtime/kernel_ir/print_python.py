@@ -1,11 +1,11 @@
-"""The kernel IR as Python that numba accepts: what a person reads, the golden files hold and cache keys are made of.
+"""Prints kernel IR as Python that numba accepts. People read this text, golden files contain it, cache keys hash it.
 
     Store(Var("y"), Var("i"), Binary("*", Load(Var("x"), Var("i")), Const(2.0, FLOAT32)))
         →  y[i] = x[i] * np.float32(2.0)
 
-Brackets stand only where Python needs them. Plain Python numbers are float64 and int64 to numba, so every other
-constant names its type. numba lets negative indices count from the end, which the machine can't do in vectors: in
-functions that threads run, indices are printed as unsigned (`x[np.uint64(i)]`).
+Parentheses are printed only where Python needs them. For numba, plain numbers are float64 or int64, so any other
+constant names its type. numba lets negative indices count from the end, which can't be vectorised, so functions that
+threads run have unsigned indices (`x[np.uint64(i)]`).
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from runtime.kernel_ir.ir import (
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Scalar
 
 INDENT = "    "
-# From a longer display Python makes a list first, and of that the tuple, which numba doesn't know.
+# Python makes a longer tuple from a list, which numba doesn't support.
 _LONGEST_DISPLAY = 30
 
-# How tightly operators bind, as in Python's grammar.
+# The precedence of operators in Python's grammar.
 _SELECT, _NOT, _COMPARE, _SIGN, _POWER, _ATOM = 1, 4, 5, 12, 13, 14
 _LOGIC = {"or": 2, "and": 3}
 _BINARY = {
@@ -61,12 +61,12 @@ _BINARY = {
 
 
 def expression(item: Expr, unsigned: bool = False) -> str:
-    """The text of an expression. unsigned: indices are to be."""
+    """The text of an expression. unsigned: whether indices are printed as unsigned."""
     return _Printer(unsigned).of(item, 0)
 
 
 def closed(item: Expr) -> str:
-    """The text, in brackets where it is more than one word: as it may stand in a larger expression."""
+    """The text as an operand: in parentheses unless it is an atom."""
     return _Printer(False).of(item, _ATOM)
 
 
@@ -86,7 +86,7 @@ class _Printer:
         self.unsigned = unsigned
 
     def of(self, item: Expr, least: int) -> str:
-        """The text, in brackets where it binds less tightly than `least`."""
+        """The text, in parentheses if its precedence is lower than `least`."""
         text, tightness = _FORMS[type(item)](self, item)
         return text if tightness >= least else f"({text})"
 
@@ -165,7 +165,7 @@ class _Printer:
         return type_name(item.target), _ATOM
 
     def several(self, items: Sequence[Expr]) -> str:
-        """Expressions side by side, as they are returned or assigned: without brackets, of one that alone."""
+        """Several expressions as they are returned or assigned: separated by commas, without parentheses."""
         if len(items) <= _LONGEST_DISPLAY:
             return self.listed(items)
         parts = [items[i : i + _LONGEST_DISPLAY] for i in range(0, len(items), _LONGEST_DISPLAY)]
@@ -233,7 +233,7 @@ def _print_statement(printer: _Printer, item: Statement, depth: int, found: list
 
 
 def _bounds(printer: _Printer, item: For) -> str:
-    """What `range` takes: what it would assume anyway is left out."""
+    """The arguments of `range`, without its defaults."""
     if item.step != ONE:
         return printer.listed([item.start, item.stop, item.step])
     return printer.listed([item.stop] if item.start == ZERO else [item.start, item.stop])

@@ -1,9 +1,9 @@
-"""The types of results: of operators, and of the functions that kernels call, by the types of the operands.
+"""The types of the results of operators and functions, from the types of their operands.
 
-This is the one place that says so. Expressions get their types from it when they are made (`ir.py`), and inference gets
-those of the library's functions, which are generic (`runtime/llvm/infer.py`). numba has the same rules.
+This is the only place with these rules. Expressions take their types from it when they are made (`ir.py`), and so does
+inference in library functions, which are generic (`runtime/llvm/infer.py`). numba has the same rules.
 
-Each of these functions raises Unsupported where our own compiler has no such operation.
+The functions raise Unsupported for operations that our own compiler doesn't have.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _common(*types: Any) -> Scalar:
 
 
 def same_float(*types: Any) -> Scalar:
-    """Of formulas over floats of one type."""
+    """Of formulas, whose operands are floats of one type."""
     common = _common(*types)
     if not common.is_float or any(type_ != common for type_ in types):
         raise Unsupported("a function of floats with an operand that isn't a float")
@@ -149,7 +149,7 @@ C_FUNCTIONS = (
     "exp", "expm1", "log", "log1p", "log2", "log10", "exp2", "cbrt", "pow", "sin", "cos", "tan", "asin", "acos", "atan",
     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "hypot", "fmod", "erf", "erfc", "lgamma", "gamma",
 )  # fmt: skip
-# Formulas of our own, which loops over elements can vectorise; the C library computes one number at a time.
+# Our formulas, which can be vectorised; the C library computes one number at a time.
 FORMULAS = (
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "expm1", "log",
     "log1p", "pow", "sigmoid", "sin", "sinh", "softplus", "tan", "tanh",
@@ -191,7 +191,7 @@ CALLS: dict[str, Rule] = {
             "draw_classes", "order_of_row", "top_of_row",
         )
     },
-    # What only kernels in SPMD form call (`llvm/device.py`).
+    # Functions that only kernels in SPMD form call (`llvm/device.py`).
     **{
         f"gpu.{name}": _fixed(INT64)
         for name in (
@@ -225,6 +225,6 @@ def rule_of(function: str) -> Rule | None:
 
 
 def call(function: str, *types: Any) -> Type | None:
-    """Of a call; None where there is no result, and for functions that aren't known here."""
+    """Of a call; None if it has no result, or for a function that isn't in the table."""
     rule = rule_of(function)
     return None if rule is None else rule(*types)

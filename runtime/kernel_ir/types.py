@@ -1,4 +1,4 @@
-"""The types of values in kernels, and how they meet: those of numba, so that every back end gives the same numbers."""
+"""The types of values in kernels, and their common types: numba's, so that all back ends give the same numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Unsupported(Exception):
-    """Something that the kernel IR, or our own compiler, has no form for: numba compiles it."""
+    """The kernel IR or our own compiler has no form for something; numba compiles the kernel."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Scalar:
     bits: int
     lanes: int = 1
 
-    # Types are compared and looked up for every instruction: name and lanes tell them apart.
+    # Types are compared and hashed for every instruction, so only name and lanes are considered.
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Scalar) and self.name == other.name and self.lanes == other.lanes)
 
@@ -30,7 +30,7 @@ class Scalar:
         return hash(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Files hold the fields only, not what has been asked for already: the same bytes each time."""
+        """Pickles contain only the fields, not the cached properties, so that they are the same each time."""
         return Scalar, (self.name, self.kind, self.bits, self.lanes)
 
     @functools.cached_property
@@ -39,7 +39,7 @@ class Scalar:
         return one if self.lanes == 1 else f"<{self.lanes} x {one}>"
 
     def times(self, lanes: int) -> Scalar:
-        """A vector of as many of them."""
+        """A vector of this type with so many lanes."""
         return self if lanes == self.lanes else replace(self, lanes=lanes)
 
     @functools.cached_property
@@ -62,7 +62,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Array:
-    """A C-contiguous array: who owns it, where its elements are, and its dimensions."""
+    """A C-contiguous array."""
 
     element: Scalar
     rank: int = 1
@@ -70,7 +70,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Tuple:
-    """Several values, known one by one: what a function returns, or a name for such a list."""
+    """Several values: the results of a function, or a name that stands for a tuple."""
 
     items: tuple[Type, ...]
 
@@ -90,7 +90,7 @@ SCALARS["bool_"] = SCALARS["boolean"] = BOOL
 
 
 def unified(a: Type | None, b: Type | None) -> Type | None:
-    """The type of a variable that is assigned values of both; None stands for one that isn't known yet."""
+    """The type of a variable that is assigned values of both types; None stands for an unknown type."""
     if a is None or b is None or a == b:
         return b if a is None else a
     if isinstance(a, Scalar) and isinstance(b, Scalar):
@@ -102,7 +102,7 @@ def unified(a: Type | None, b: Type | None) -> Type | None:
 
 
 def met(a: Scalar, b: Scalar) -> Scalar:
-    """The smallest type that holds both, as numba sees it."""
+    """The smallest type that holds both, by numba's rules."""
     if a == b:
         return a
     if a.kind == "h" or b.kind == "h":
@@ -127,7 +127,7 @@ def _met_float(a: Scalar, b: Scalar) -> Scalar:
 
 
 def arithmetic(a: Scalar, b: Scalar) -> Scalar:
-    """What `+`, `-`, `*`, `//`, `%` and `**` of two numbers give: integers become 64 bits wide."""
+    """The type of `+`, `-`, `*`, `//`, `%` and `**` of two numbers; that of integers has 64 bits."""
     if a.kind == "h" or b.kind == "h":
         raise Unsupported(f"arithmetic with {a.name} and {b.name}")
     if a.is_float or b.is_float:
@@ -136,7 +136,7 @@ def arithmetic(a: Scalar, b: Scalar) -> Scalar:
 
 
 def results(returned: Type | None) -> tuple[Type, ...]:
-    """The types of a function's results, one by one, from that of what it returns."""
+    """The types of a function's results, from the type of its return value."""
     if returned is None:
         return ()
     return returned.items if isinstance(returned, Tuple) else (returned,)

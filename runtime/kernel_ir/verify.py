@@ -1,14 +1,14 @@
-"""The rules of the kernel IR, checked after lowering and after every pass where AUTOGRAPH_STRICT=1 (tests).
+"""The rules of the kernel IR, checked after lowering and after every pass if AUTOGRAPH_STRICT=1 (in tests).
 
-- a variable is read only where every way to the statement has given it a value
-- `break` and `continue` stand in loops; nothing follows a statement that leaves its block
-- elements are read from and written to variables, and a `Tuple` stands only where several values may
+- a variable is read only where it has been assigned on every path
+- `break` and `continue` are in loops; nothing follows a statement that leaves its block
+- elements are read from and written to variables; a `Tuple` is only where several values are allowed
 - a constant fits its type; operators are those of the grammar; a loop's step is a constant that isn't 0
-- `Fail` stands only where a function may fail, and names a failure site that exists
+- `Fail` is only in functions that may fail, and names an existing failure site
 - parts of nests, which threads run, return nothing and cannot fail
-- in kernels that lowering made, every expression has a type: that of a variable is the same wherever it is read or
-  assigned, that of another expression follows from its operands (`result_types.py`); an element is stored as what it
-  is; conditions are truth values, and indices integers
+- in kernels that lowering made, every expression has a type. A variable has one type wherever it is read or assigned;
+  the type of any other expression follows from its operands (`result_types.py`). A stored value has the type of the
+  array's elements; conditions are truth values, indices are integers
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _LEAVING = (ir.Break, ir.Continue, ir.Return, ir.Fail)
 
 
 class InvalidKernel(Exception):
-    """Kernel IR that breaks a rule: an error of this project."""
+    """Kernel IR breaks a rule; this is a bug of this project."""
 
 
 def verify(
     functions: Sequence[ir.Function], sites: int = 0, stage: str = "lowering",
     starts: Mapping[str, Iterable[str]] | None = None, typed: bool = True,
 ) -> None:  # fmt: skip
-    """Checks all functions of a kernel, with AUTOGRAPH_STRICT=1. sites: how many failure sites there are. stage: what
-    has made them, for the message. starts: by function, further variables that have values at its beginning. typed:
-    False for kernels that are known as text.
+    """Checks all functions of a kernel, with AUTOGRAPH_STRICT=1. sites: the number of failure sites. stage: the
+    last pass, for the message. starts: by function, further variables that have values at its beginning. typed: False
+    for kernels that are known as text.
     Raises InvalidKernel, with the statement."""
     if os.environ.get("AUTOGRAPH_STRICT") != "1":
         return
@@ -68,7 +68,7 @@ class _Checker:
     # --- statements --------------------------------------------------------------------------------------------------
 
     def block(self, block: ir.Block, given: set[str]) -> set[str] | None:
-        """Checks a block; gives the variables that have a value at its end, None where its end isn't reached."""
+        """Checks a block; returns the variables that have a value at its end, None if the end isn't reached."""
         for position, item in enumerate(block):
             after = self.statement(item, given)
             if after is None:
@@ -117,7 +117,7 @@ class _Checker:
         self.block(item.body, inside)
         left = self.breaks.pop()
         if isinstance(item, ir.While) and item.test == ir.TRUE:
-            # What has a value wherever the loop is left; where it never is, what follows may read anything.
+            # The variables that have a value at every exit; without exits, code after the loop may read any variable.
             return set.intersection(*left) if left else given | ir.assigned(item.body)
         return given
 

@@ -1,33 +1,33 @@
-"""Where a launch of a kernel in SPMD form keeps what its threads share.
+"""The layout of the memory that the threads of a launch share.
 
-A launch has an environment in the device's memory, of `environment_size(threads)` bytes, whose first bytes
-(`head_size`) its host clears but for three numbers:
+A launch has an environment in the device's memory, of `environment_size(...)` bytes. Its host clears the first bytes
+(`head_size`), except for three numbers:
 
     TOP, END    the first free byte of the heap, and the end of it
     KEY         the first trip of a shared loop that failed; `NO_FAILURE` at the start
 
-The host writes 1 to STOP while the kernel runs, if that is to end.
+The host writes 1 to STOP to end a running kernel.
 """
 
 from __future__ import annotations
 
 NO_FAILURE = (1 << 63) - 1
 
-# Bytes from the environment's start.
+# Offsets in bytes from the environment's start.
 TOP, END, LACKING, ALLOCATED, BARRIER, KEY, STOP, STOPPED = range(0, 64, 8)
 FREE = 64  # lists of free blocks of the heap
 HEAP_HEAD = FREE + 8 * 256
 MOST_BLOCKS = 1024
 DETAILS = HEAP_HEAD
-MOST_DETAILS = 16  # numbers that come with a status
+MOST_DETAILS = 16  # the most integers that accompany a status
 HANDED_OVER = DETAILS + 8 * (1 + MOST_DETAILS)
-MOST_HANDED_OVER = 64  # numbers that the first thread hands over at a time
-# Of each block a number, twice: those of one exchange are still read when those of the next one are written.
+MOST_HANDED_OVER = 64  # the most numbers that the first thread broadcasts at a time
+# A number for each block, twice: those of one exchange are still read when those of the next are written.
 OF_BLOCKS = HANDED_OVER + 8 * MOST_HANDED_OVER
-# Of each column that threads share its parts from blocks, and their total.
+# For each column that threads share, the partial results of the blocks and the total.
 OF_COLUMNS = OF_BLOCKS + 16 * MOST_BLOCKS
 COLUMN_NUMBERS = 1 << 17
-# Of the emulator: of each block and of each thread so many numbers.
+# For the emulator: memory for each block and each thread.
 EMULATED = OF_COLUMNS
 BLOCK_BARRIER, TURN, BLOCK_TOTAL, IN_TILE = range(0, 32, 8)
 TILE = 2080  # numbers of a block for parts of matrices

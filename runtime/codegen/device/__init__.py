@@ -1,6 +1,6 @@
-"""Kernels for the many threads of a device, a GPU: kernel IR becomes kernel IR in SPMD form.
+"""Kernels for GPUs: kernel IR is rewritten to SPMD form, in which many threads run one program.
 
-`independence.py` finds the loops whose trips threads may share, `spmd.py` rewrites a kernel, `device_module.py` makes
-PTX of it, or machine code of this computer, and `launch.py` runs that on a device: `cuda.py`, or `emulator.py`, whose
-threads are this computer's.
+`independence.py` finds the loops whose trips threads may share. `spmd.py` rewrites a kernel. `device_module.py`
+compiles it to PTX, or to machine code for this computer. `launch.py` runs it on a device: a GPU (`cuda.py`), or threads
+of this computer (`emulator.py`).
 """

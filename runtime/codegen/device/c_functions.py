@@ -1,9 +1,9 @@
-"""Functions of the C library that kernels for a device call, which has none: LLVM's text for them.
+"""Functions of the C library for devices, which have no C library, as LLVM IR.
 
-`sin`, `cos` and `tan` are what our formulas call for far angles. Those are reduced exactly: with x = m * 2**e for an
-integer m of 53 bits, m times the 192 bits of 2/pi from 2**(2 - e) on is x * 2/pi modulo 4, with at least 128 bits after
-the point (Payne and Hanek, "Radian reduction for trigonometric functions", 1983). The formula for near angles does the
-rest; its result is off by at most 2 units in the last place.
+Our formulas call `sin`, `cos` and `tan` for large angles. These are reduced exactly: if x = m * 2**e with an integer m
+of 53 bits, then m times the 192 bits of 2/pi from 2**(2 - e) on is x * 2/pi modulo 4, with at least 128 bits after the
+point (Payne and Hanek, "Radian reduction for trigonometric functions", 1983). The formula for small angles does the
+rest, with an error of at most 2 units in the last place.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 _ANGLES = ("sin", "cos", "tan")
-_BEFORE = 64  # zero bits before those of 2/pi, for angles below 2**53
+_BEFORE = 64  # zero bits in front of those of 2/pi, for angles below 2**53
 _BITS = 1280
 
 
 @functools.cache
 def _two_over_pi() -> list[int]:
-    """The bits of 2/pi after the point, behind `_BEFORE` zeros, in words of 64 bits."""
+    """The bits of 2/pi after the point, after `_BEFORE` zeros, in 64-bit words."""
     with localcontext() as context:
         context.prec = 420
 
@@ -40,11 +40,11 @@ def _two_over_pi() -> list[int]:
 
 
 def definitions(modules: Iterable[str], formulas: Mapping[str, Any]) -> list[str]:
-    """The modules that define what others declare of `sin`, `cos` and `tan`."""
+    """The modules that define `sin`, `cos` and `tan`, if other modules declare them."""
     texts = list(modules)
     if not any(f"@{name}(" in text or f'@"{name}"(' in text for text in texts for name in _ANGLES):
         return []
-    # Linking takes what is declared already.
+    # The linker takes only declared functions.
     return [_text(), *(formulas[name].module(64) for name in ("sin", "cos"))]
 
 

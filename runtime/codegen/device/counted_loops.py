@@ -1,12 +1,12 @@
-"""Loops that count become loops over ranges again, whose trips may be independent (`independence.py`).
+"""Counted loops become loops over ranges again, whose trips may be independent (`independence.py`).
 
     while i < stop:                              first = i
         a[i] = x[i] * 2.0                        for trip in range(first, stop):
         i = i + 1                          →         a[trip] = x[trip] * 2.0
                                                  i = max(first, stop)
 
-The processor's kernels take counted loops apart, so that each part asks for Ctrl-C (`passes/strip_mine.py`). Threads
-that share a loop ask for themselves, in the loops inside of it: then all trips are one part (`whole_ranges`).
+Kernels for the processor strip-mine counted loops, to poll for Ctrl-C between chunks (`passes/strip_mine.py`). Threads
+that share a loop poll in the loops inside it, so all trips become one chunk again (`whole_ranges`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runtime.kernel_ir import ir
 
 
 def ranges(function: ir.Function) -> ir.Function:
-    """The function with ranges in place of counted loops."""
+    """The function with loops over ranges instead of counted loops."""
     body = ir.copied(function.body)
     names = ir.mentioned(body).union(function.parameters)
     _block(body, names)
@@ -59,7 +59,7 @@ def _range(item: ir.While, names: set[str]) -> ir.Block | None:
 
 
 def fresh(base: str, names: set[str]) -> str:
-    """A name that isn't among `names`, to which it is added."""
+    """A name that isn't among `names`; adds it to them."""
     name, number = base, 0
     while name in names:
         number += 1
@@ -73,7 +73,7 @@ def _reads_memory(item: ir.Expr) -> bool:
 
 
 def leaves(block: ir.Block) -> bool:
-    """Whether `break` or `continue` of the loop around the block stand in it."""
+    """Whether a block has a `break` or `continue` of the loop around it."""
     for item in block:
         if isinstance(item, (ir.Break, ir.Continue)):
             return True
@@ -83,7 +83,7 @@ def leaves(block: ir.Block) -> bool:
 
 
 def whole_ranges(function: ir.Function, shared: Collection[ir.Statement]) -> None:
-    """Makes one part of the parts of loops that threads share, in place."""
+    """Undoes the strip-mining of loops that threads share, in place."""
     for block in ir.walk_blocks(function.body):
         values = {item.targets[0]: item for item in block if isinstance(item, ir.Assign) and len(item.targets) == 1}
         for item in block:

@@ -1,4 +1,4 @@
-"""A kernel in SPMD form as LLVM's text, and that as PTX for GPUs or machine code of this computer."""
+"""Compiles a kernel in SPMD form to PTX for GPUs, or to machine code for this computer."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from runtime.llvm.program import Program
 class DeviceModule:
     """A kernel for many threads (`runtime.gpu.interface.Module`).
 
-    name            for people
-    text, modules   in LLVM's language, and what is to be linked with it
-    result          the type of what it returns
+    name            shown to people
+    text, modules   LLVM IR, and the modules to link with it
+    result          the type of its result
     parameters      the types of its arguments
-    changed         the positions of those that it writes to
-    given           the arrays that the host gives it, behind its other arguments
-    makes_arrays    whether it makes others itself
+    changed         the positions of the arguments that it writes to
+    given           the arrays that the host allocates for it, after its other arguments
+    makes_arrays    whether it allocates further arrays itself
     shared          how many loops threads share
-    alone           why loops are left to one thread, and how many for that reason
+    alone           reason -> how many loops one thread runs for that reason
     meets           whether threads wait for each other
     """
 
@@ -83,13 +83,13 @@ class DeviceModule:
         kernel_cache.write_kept(self._file(machine), code)
 
     def _file(self, machine: str) -> Path:
-        """The file in the cache for what was made of the kernel for a machine."""
+        """The cache file for the kernel's code for a machine."""
         parts = [self.text, *self.modules, machine, kernel_cache.platform_key()]
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
         return kernel_cache.code_file(f"d_{digest}")
 
     def address(self) -> int:
-        """Where its machine code for this computer is, which stays."""
+        """The address of its machine code for this computer, which is never freed."""
         code = target.host_code(self.text, self.modules, self.symbol)
         (address,) = target.link(code, [self.symbol], {emulator.RECORD: _record_function()})
         return address
@@ -159,7 +159,7 @@ _MEETING = {"gpu.barrier", "gpu.block_barrier", "gpu.interrupted"}
 
 
 def signature_with(signature_text: str, given: Given) -> str:
-    """A kernel's signature with the arrays that the host gives it."""
+    """A kernel's signature with the arrays that the host allocates."""
     types = [f"{'boolean' if each.kind == 'b' else each.name}[::1]" for each in given.elements]
     if not types:
         return signature_text
@@ -168,5 +168,6 @@ def signature_with(signature_text: str, given: Given) -> str:
 
 
 def shown(functions: Sequence[ir.Function]) -> str:
-    """Functions in SPMD form as Python, in which `gpu` tells threads apart and has them meet."""
+    """The Python text of functions in SPMD form; in it, `gpu` stands for the functions that identify and synchronise
+    threads."""
     return "\n\n\n".join(printed(each) for each in functions)

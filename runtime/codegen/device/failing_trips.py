@@ -1,4 +1,4 @@
-"""Checks that fail in statements which only some threads run."""
+"""Checks that may fail in statements that only some threads run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from runtime.kernel_ir.types import INT64
 
 
 class Caught:
-    """Checks in statements that only some threads run: what leaves the kernel there leaves these statements."""
+    """Such checks. What would leave the kernel leaves these statements instead."""
 
     def __init__(self, block: ir.Block, details: int, fresh: Callable[[str], str], in_loop: bool) -> None:
-        """details: how many numbers come with a status. fresh: gives names that aren't used yet. in_loop: whether the
-        block is a loop's, which a failure is to leave."""
+        """details: the number of integers with a status. fresh: makes unused names. in_loop: whether the block is the
+        body of a loop, which a failure leaves."""
         self._count = details + 1
         self._values = [ir.Var(fresh(f"failure{k}" if k else "failure")) for k in range(self._count)]
         self._last: ir.Return | None = None
@@ -25,17 +25,17 @@ class Caught:
         return self._values[0].compare("!=", 0)
 
     def tell(self) -> ir.Block:
-        """Writes down what has failed."""
+        """Statements that record the failure for all threads."""
         return [ir.Run(ir.call("gpu.tell", k, value)) for k, value in enumerate(self._values)]
 
     def leave(self) -> ir.Return:
-        """Returns what was written down."""
+        """Statements that return the recorded failure."""
         assert self._last is not None
         told = tuple(ir.call("gpu.told", k) for k in range(self._count))
         return ir.Return(_with_status(self._last, told))
 
     def _catch(self, block: ir.Block, in_loop: bool = True) -> bool:
-        """Replaces the returns in a block; whether there are any."""
+        """Replaces the returns in a block; returns whether there are any."""
         found = False
         for position, item in reversed(list(enumerate(block))):
             if isinstance(item, ir.Return):

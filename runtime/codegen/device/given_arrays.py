@@ -1,4 +1,4 @@
-"""Arrays that a kernel makes once, of a size that its host can compute: the host allocates them before the launch.
+"""Arrays that a kernel makes once, and whose sizes the host can compute, are allocated before the launch.
 
     def kernel(x):                            def kernel(x, given_a):
         n = x.shape[0]                            n = x.shape[0]
@@ -9,8 +9,8 @@
             a[i] = x[i] * 2.0                         a[i] = x[i] * 2.0
         return a                                  return a
 
-So threads need not wait for each other where an array is made, nothing has to be copied out of a heap, and a kernel
-that makes no other arrays needs none. What the host runs is the part of the kernel that leads to the sizes:
+Then threads needn't synchronise for an allocation, and no result has to be copied out of the heap; a kernel that makes
+no other arrays needs no heap. The host runs the part of the kernel that computes the sizes:
 
     def plan(x):
         sizes = [0]
@@ -20,12 +20,12 @@ that makes no other arrays needs none. What the host runs is the part of the ker
         sizes[0] = max(n, 0)
         return sizes, ((sizes[0],),)
 
-A size is computed where numbers, dimensions and earlier sizes say it; a test that needs the elements of an array is
-taken for false, which may only allocate what the kernel doesn't come to.
+A size may depend on numbers, dimensions and earlier sizes. A test that depends on the elements of an array is assumed
+to be false; at worst, an array is allocated that the kernel doesn't use.
 
-What a kernel returns is known as well, if it ends in one place, but for such tests, and returns arguments and arrays
-that it was given: their shapes stand behind the sizes. Nobody has to wait for the end of such a kernel, which can't
-fail; numbers that it computes can be read later.
+If a kernel has a single exit, apart from such tests, and returns only arguments and given arrays, the host knows the
+shapes of the results; they follow the sizes. If such a kernel can't fail, nobody has to wait for its end; numbers that
+it computes can be read later.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from runtime.kernel_ir.print_python import expression
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type
 
 _FUNCTIONS = frozenset({"min", "max", "abs"})
-# Whole numbers of the host's don't overflow.
+# Python integers don't overflow.
 _NUMBERS = SimpleNamespace(int64=int, bool_=bool)
 
 Shapes = tuple[tuple[int, ...] | None, ...]
@@ -53,14 +53,14 @@ ZERO, UNKNOWN = -1, -2
 
 @dataclass
 class Given:
-    """What a kernel's host knows of it.
+    """What the host knows about a kernel.
 
     parameters   the name that an array has among the kernel's parameters, by the statement that made it
     elements     the types of these arrays, in the same order
-    plan         says for a kernel's arguments how many elements they have, and the shapes of what it returns; None:
-                 these aren't known
-    returned     for each of its results the position of the array among all parameters, ZERO, or UNKNOWN; None: there
-                 are several ways out, and the host doesn't know which
+    plan         computes, from the kernel's arguments, the numbers of elements of these arrays and the shapes of the
+                 results; None for shapes that aren't known
+    returned     for each result the position of its array among all parameters, ZERO, or UNKNOWN; None if there are
+                 several exits, and the host doesn't know which one is taken
     """
 
     parameters: dict[ir.Statement, str] = field(default_factory=dict)
@@ -70,19 +70,19 @@ class Given:
 
 
 def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
-    """Of a kernel, in the form that it has before it is in SPMD form."""
+    """The given arrays of a kernel that isn't in SPMD form yet."""
     found = Given()
     arrays = {name for name, type_ in zip(function.parameters, types) if isinstance(type_, Array)}
     known = {
         name for name, type_ in zip(function.parameters, types) if isinstance(type_, Scalar) and type_.kind in "ib"
     }
-    # Where the memory of a variable comes from (a parameter's position), and its shape as text.
+    # By variable: the position of the parameter whose memory it has, and its shape as text.
     memory = {name: (at, f"{name}.shape") for at, name in enumerate(function.parameters) if name in arrays}
     assignments = Counter(name for item in ir.walk(function.body) for name in ir.targets(item))
     names = ir.mentioned(function.body).union(function.parameters)
     sizes, product = _unused("sizes", names), _unused("product", names)
     lines: list[str] = []
-    left = sum(isinstance(item, ir.Return) for item in ir.walk(function.body))  # ways out that aren't known yet
+    left = sum(isinstance(item, ir.Return) for item in ir.walk(function.body))  # exits that aren't known yet
     for item in function.body:
         if isinstance(item, ir.Alloc) and isinstance(item.element, Scalar) and _is_known(item.size, known, arrays):
             name = _unused(f"given_{item.name}", names)
@@ -131,7 +131,7 @@ def _unused(name: str, names: set[str]) -> str:
 
 
 def _memory_of(item: ir.Expr, memory: dict[str, tuple[int, str]], product: str) -> tuple[int, str] | None:
-    """Whose memory an expression is, and its shape. product: what multiplies dimensions."""
+    """The parameter whose memory an expression has, and its shape. product: multiplies dimensions."""
     if isinstance(item, ir.Var):
         return memory.get(item.name)
     if isinstance(item, ir.Call) and item.function == "lib.flat" and isinstance(item.arguments[0], ir.Var):
@@ -160,7 +160,7 @@ def _only_leaves(block: ir.Block) -> bool:
 
 
 def _is_known(item: ir.Expr, known: set[str], arrays: set[str]) -> bool:
-    """Whether a whole number, or a truth value, follows from known numbers and the shapes of arguments."""
+    """Whether an integer or a truth value can be computed from known numbers and the shapes of arguments."""
     if isinstance(item, ir.Var):
         return item.name in known
     if isinstance(item, ir.Const):

@@ -1,17 +1,17 @@
-"""Which loops the threads of a device may share: those whose trips don't depend on each other.
+"""Finds the loops that the threads of a device may share: those whose trips are independent.
 
     for i in range(n):                 threads share the trips
         a[i] = x[i] * 2.0
 
-    for i in range(n):                 they share them too, and add up what each has found
+    for i in range(n):                 they share them, and add up their partial results
         total = lib.add(total, x[i])
 
-    for i in range(1, n):              one thread after the other
+    for i in range(1, n):              not shared
         a[i] = a[i - 1] + x[i]
 
-A trip may write the elements of arrays that no other trip reads or writes. In a nest over elements (`ir.For.nest`)
-lowering says that no two positions share an element, so that it is enough that the place depends on the loop's index;
-elsewhere places have to be told apart by arithmetic: `i * n + j` with `j` in range(n).
+A trip may write elements that no other trip reads or writes. In a nest over elements (`ir.For.nest`), lowering
+guarantees that no two positions share an element, so an offset only has to depend on the loop's index. In other loops,
+arithmetic has to show that offsets differ: `i * n + j` with `j` in range(n).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import Array, Type
 from runtime.llvm.optimize.outer_loop_plan import Uses
 
-# Functions that join two partial results, whatever their order.
+# Commutative functions that join two partial results.
 _NUMBERS = "its trips hand numbers on"
 _SAME_ELEMENTS, _LAST_TRIP = "its trips may use the same elements", "its last trip's numbers are used"
 _JOINS = frozenset({"lib.add", "lib.mul", "lib.maximum", "lib.minimum"})
 _OPERATORS = frozenset({"+", "*", "|", "&"})
-# Names of arrays for one memory.
+# Functions whose result is an alias of an argument.
 _VIEWS = frozenset({"lib.flat", "lib.shaped"})
 
 
 @dataclass(frozen=True)
 class Total:
-    """A variable to which each trip adds something: `join` is a function of the library, an operator, '>' or '<'."""
+    """A variable to which each trip adds something. join: a library function, an operator, '>' or '<'."""
 
     name: str
     join: str
@@ -45,7 +45,8 @@ class Total:
 
 @dataclass(frozen=True)
 class Shared:
-    """A loop that threads may share. totals: what its trips add up. fails: whether a trip may leave the kernel."""
+    """A loop that threads may share. totals: the variables to which its trips add. fails: whether a trip may leave the
+    kernel."""
 
     totals: tuple[Total, ...] = ()
     fails: bool = False
@@ -53,8 +54,8 @@ class Shared:
 
 @dataclass(frozen=True)
 class Scan:
-    """A loop with a running total that its trips read, too. value: what a trip adds to it; before: the statements that
-    lead there."""
+    """A loop with a running total that its trips also read. value: what a trip adds to it. before: the statements that
+    compute that."""
 
     total: Total
     value: ir.Expr
@@ -66,11 +67,11 @@ class Loops:
     """What `analysed` finds in a function.
 
     shared    the loops whose trips are independent
-    refused   why others aren't
-    scans     of these, the loops with a running total
-    owned     of these, the loops whose stores threads share, in order (see `_Search._can_be_owned`)
-    live      of each loop, the variables that are read after it, before they get another value
-    memory    array variable -> a name for its memory; two arrays that may be the same have one name
+    refused   other loops -> the reason
+    scans     those of the others that have a running total
+    owned     those of the others whose stores threads share, in order (see `_Search._can_be_owned`)
+    live      by loop, the variables that are live after it
+    memory    array variable -> a name for its memory, which arrays that may alias share
     """
 
     shared: dict[ir.For, Shared] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Loops:
 
 
 def analysed(function: ir.Function, types: Mapping[str, Type | None], writes: Callable[[str], bool]) -> Loops:
-    """types: of the function's variables. writes: whether a function that it calls makes or writes arrays."""
+    """types: the types of the function's variables. writes: whether a called function makes or writes arrays."""
     found = Loops()
     _Liveness(found.live).block(function.body, set(), None, None)
     arrays = {name for name, type_ in types.items() if isinstance(type_, Array)}
@@ -95,13 +96,13 @@ def analysed(function: ir.Function, types: Mapping[str, Type | None], writes: Ca
 
 
 class _Liveness:
-    """Walks backward over blocks: which variables are read later."""
+    """Liveness: walks backward over blocks."""
 
     def __init__(self, live: dict[ir.Statement, set[str]]) -> None:
         self._live = live
 
     def block(self, block: ir.Block, after: set[str], end: set[str] | None, again: set[str] | None) -> set[str]:
-        """What is live before a block. end, again: what is live where `break` and `continue` lead."""
+        """The live variables before a block. end, again: those at the targets of `break` and `continue`."""
         for item in reversed(block):
             after = self._statement(item, after, end, again)
         return after
@@ -131,8 +132,8 @@ class _Liveness:
 
 
 def _memory(function: ir.Function, arrays: set[str], exchanges: bool) -> dict[str, str]:
-    """Array variable -> one name for all that may share its memory. exchanges: variables that exchange their memory
-    (`a, b = b, a`), and so never have the same one at one time, count as one."""
+    """Array variable -> one name for all variables that may alias it. exchanges: variables that exchange their memory
+    (`a, b = b, a`), and so never alias each other, count as one."""
     parents = {name: name for name in arrays}
 
     def root(name: str) -> str:
@@ -157,7 +158,7 @@ def _values(item: ir.Assign) -> tuple[ir.Expr, ...]:
 
 
 def _aliases(value: ir.Expr) -> set[str]:
-    """The variables whose memory an expression may hand on."""
+    """The variables of which an expression may be an alias."""
     if isinstance(value, ir.Var):
         return {value.name}
     if isinstance(value, ir.Select):
@@ -240,7 +241,7 @@ class _Search:
     # --- one loop ----------------------------------------------------------------------------------------------------
 
     def _shared(self, loop: ir.For, fresh: set[str], in_nest: bool) -> Shared | str:
-        """How threads share a loop, or why they can't."""
+        """How threads share a loop, or the reason why they can't."""
         if loop.step != ir.ONE:
             return "it takes larger steps"
         assigned = ir.assigned(loop.body)
@@ -258,7 +259,7 @@ class _Search:
                 fails = True
         if leaves(loop.body):
             return "a trip may end it"
-        # Ticks are each thread's own.
+        # Each thread has ticks of its own.
         carried = self._uses.exposed(loop.body, {loop.index}) & assigned - {ir.TICKS}
         totals = [_total(name, loop.body) for name in sorted(carried)]
         hands_on = any(total is None for total in totals)
@@ -273,14 +274,14 @@ class _Search:
             self._found.scans[loop] = scan
             return _NUMBERS
         if fails and carried:
-            return "a trip may fail, and others add up numbers"  # what has been added up before the failure is nobody's
+            return "a trip may fail, and others add up numbers"  # totals up to the failure aren't used
         return Shared(tuple(total for total in totals if total is not None), fails)
 
     def _reads_only(self, item: ir.Statement) -> bool:
         return not any(isinstance(each, ir.Call) and self._writes(each.function) for each in ir.expressions(item))
 
     def _is_independent(self, loop: ir.For, fresh: set[str], in_nest: bool) -> bool:
-        """Whether no trip reads or writes an element that another one writes."""
+        """Whether no trip reads or writes an element that another trip writes."""
         stores: dict[str, list[ir.Expr]] = {}
         for item in ir.walk(loop.body):
             if isinstance(item, ir.Store):
@@ -315,15 +316,15 @@ class _Search:
         return not any(self._may_meet(name, stored, fresh) for name in whole for stored in stores)
 
     def _can_be_owned(self, loop: ir.For, fresh: set[str]) -> bool:
-        """Whether each thread can run all trips, alike but for stores, of which it does those to its own part of an
-        array. So each element gets its values in the order of the trips:
+        """Whether each thread can run all trips and do only the stores to its own part of an array. Each element then
+        gets its values in the order of the trips:
 
             for i in range(n):                  for i in range(n):
                 k = rows[i]                         k = rows[i]
                 a[k] = a[k] + x[i]       →          if first <= k < last:
                                                         a[k] = a[k] + x[i]
 
-        What the loop writes, it may only read to store it in the same place again.
+        The loop may read an array that it writes only to store the value in the same place again.
         """
         items = list(ir.walk(loop.body))
         stores = [item for item in items if isinstance(item, ir.Store)]
@@ -340,7 +341,7 @@ class _Search:
 
         if any(is_written(name) for name in whole):
             return False
-        loaded: dict[str, list[ir.Load]] = {}  # by the variable that gets what was loaded
+        loaded: dict[str, list[ir.Load]] = {}  # by the variable that gets the loaded value
         for item in items:
             parts = ir.expressions(item)
             loads = [each for each in parts if isinstance(each, ir.Load) and is_written(_name(each))]
@@ -396,7 +397,7 @@ def _reads(items: Iterable[ir.Statement]) -> tuple[set[str], dict[str, list[ir.E
 
 
 def _total(name: str, block: ir.Block) -> Total | None:
-    """How a variable that trips hand on is added up, if nothing else is done with it."""
+    """The total that a loop-carried variable is, if trips only add to it; else None."""
     steps = [item for item in ir.walk(block) if name in ir.targets(item)]
     uses = sum(
         isinstance(each, ir.Var) and each.name == name for item in ir.walk(block) for each in ir.expressions(item)
@@ -418,7 +419,7 @@ def _total(name: str, block: ir.Block) -> Total | None:
 
 
 def _scan(name: str, block: ir.Block) -> Scan | None:
-    """The running total that a variable is in a block without branches, if what is added to it doesn't depend on it."""
+    """The running total that a variable is in a block without branches, if what is added doesn't depend on it."""
     steps = [item for item in block if name in ir.targets(item)]
     if len(steps) != 1 or not all(isinstance(item, (ir.Assign, ir.Store)) for item in block):
         return None
@@ -455,7 +456,7 @@ def _scan(name: str, block: ir.Block) -> Scan | None:
 
 
 class _Places:
-    """Places in arrays as polynomials over what a loop's body doesn't change and the indices of the loops in it."""
+    """Offsets in arrays as polynomials of loop invariants and of the indices of inner loops."""
 
     def __init__(self, loop: ir.For) -> None:
         self._index, self._loop = loop.index, loop
@@ -469,7 +470,7 @@ class _Places:
                 self._values[name] = item.value if once else None  # type: ignore[union-attr]
 
     def terms(self, item: ir.Expr) -> Polynomial | None:
-        """A place as a polynomial; None where it is none."""
+        """An offset as a polynomial; None if it isn't one."""
         if isinstance(item, ir.Const) and isinstance(item.value, int):
             return Polynomial.of(int(item.value))
         if isinstance(item, ir.Var):
@@ -497,8 +498,8 @@ class _Places:
         return factor is not None and bool(factor.terms) and factor.variables.isdisjoint(self._inner)
 
     def are_apart(self, found: Sequence[Polynomial]) -> bool:
-        """Whether two trips never have a place in common: what the inner loops add, and constants that tell the places
-        apart, stay below what a trip moves."""
+        """Whether two trips never have an offset in common: the range of the inner loops' terms, and the constants in
+        which the offsets differ, are less than the distance between trips."""
         terms = found[0]
         step = terms.factor_of(self._index)
         offsets = [(each - terms).number for each in found]
@@ -512,7 +513,7 @@ class _Places:
         span = Polynomial.of(1)
         if spread and inner:
             return False
-        # Digits of a number: what an index is multiplied by is the product of the sizes of those before it.
+        # As with the digits of a number, an index's factor has to be the product of the sizes of the indices before it.
         while inner:
             name = next((name for name, factor in inner.items() if factor == span), None)
             if name is None:
@@ -564,11 +565,11 @@ def written(block: Iterable[ir.Statement]) -> set[str]:
 
 
 def read(block: Iterable[ir.Statement]) -> set[str]:
-    """The arrays of which a block reads elements."""
+    """The arrays whose elements a block reads."""
     return read_by(*ir.walk(block))
 
 
 def read_by(*items: ir.Statement) -> set[str]:
-    """The same of statements without their blocks."""
+    """The same for statements without their blocks."""
     whole, found = _reads(items)
     return whole | set(found)

@@ -1,4 +1,4 @@
-"""Loops that all threads run alike, but for stores: each thread does those to its own part of an array.
+"""Owned stores: all threads run a loop alike, but each does only the stores to its own part of an array.
 
     for i in range(n):                      first = thread * part
         k = rows[i]                         last = first + part
@@ -7,9 +7,10 @@
                                                 if first <= k < last:
                                                     a[k] = a[k] + x[i]
 
-So each element gets its values in the order of the trips, as on the processor. `independence.py` says which loops may
-be run in this way. Where rows are stored, a part is every so many elements, and neighbours store next to each other; a
-row's trips are its threads' own then, unless they hand numbers on or somebody needs the last ones.
+Each element thus gets its values in the order of the trips, as on the processor. `independence.py` finds the loops for
+this. If rows are stored, a part consists of every n-th element, so that neighbouring threads store neighbouring
+elements; the trips over a row are then divided among the threads, unless they carry values or their last values are
+used.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ from runtime.llvm.optimize.outer_loop_plan import Uses
 
 
 def owned(block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: Callable[[str], str]) -> ir.Block:
-    """A loop, which is changed, in this form. live: the variables that are read behind it. fresh: gives names that
-    aren't used yet."""
+    """A loop in this form; changes it. live: the variables that are live after it. fresh: makes unused names."""
     return _Owned(block, live, thread, threads, fresh).statements
 
 
@@ -64,7 +64,7 @@ class _Owned:
                 self._block(inner)
 
     def _row(self, item: ir.For, array: str, place: ir.Expr) -> ir.Block:
-        """The trips of a thread's own of a loop whose first one would store in `place`."""
+        """The loop over a thread's own trips. place: where the first trip of all stores."""
         base = ir.Var(self._fresh("base"))
         if array in self._parts:
             first, last = self._parts[array]
@@ -83,8 +83,8 @@ class _Owned:
         ]
 
     def _row_place(self, item: ir.Statement) -> tuple[str, ir.Expr] | None:
-        """The array that a loop's trips fill one element behind the other, and where, if threads may take some trips
-        each: what a trip computes is its own."""
+        """The array that a loop's trips fill element by element, and the first offset, if threads may divide the trips:
+        no trip uses values of another."""
         place = unit_place(item) if isinstance(item, ir.For) else None
         if place is None or not isinstance(item, ir.For):
             return None
@@ -95,7 +95,7 @@ class _Owned:
         return None if any(self._mentions[name] > here[name] for name in own) else place
 
     def _stored_in_rows(self, block: ir.Block) -> set[str]:
-        """The arrays that a block stores to in such loops alone."""
+        """The arrays that a block stores to only in such loops."""
         rows, others = set(), set()
 
         def visit(items: ir.Block) -> None:
@@ -113,7 +113,7 @@ class _Owned:
 
 
 def _mentions(block: Iterable[ir.Statement]) -> Counter[str]:
-    """How often a block names each variable."""
+    """How often a block mentions each variable."""
     found: Counter[str] = Counter()
     for item in ir.walk(block):
         found.update(ir.targets(item))

@@ -1,11 +1,11 @@
-"""What each thread has of a total: where it starts, and how two of them become one."""
+"""Partial results of totals: their neutral elements, and how to join two of them."""
 
 from __future__ import annotations
 
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import Scalar
 
-# By what a total is joined: a function of the library, an operator, '>' or '<'.
+# By the way in which a total is joined: a library function, an operator, '>' or '<'.
 WORDS = {
     "lib.add": "add", "lib.mul": "mul", "lib.maximum": "maximum", "lib.minimum": "minimum", "+": "plus", "*": "times",
     "|": "or", "&": "and", ">": "most", "<": "least",
@@ -13,7 +13,7 @@ WORDS = {
 
 
 def neutral(join: str, type_: Scalar) -> ir.Expr:
-    """What changes nothing when it is joined to a number of this type."""
+    """The neutral element for numbers of this type."""
     if join in ("lib.add", "+", "|"):
         value: bool | int | float = False if type_.kind == "b" else 0.0 if type_.is_float else 0
     elif join in ("lib.mul", "*"):
@@ -34,7 +34,7 @@ def neutral(join: str, type_: Scalar) -> ir.Expr:
 
 
 def joined(join: str, left: ir.Expr, right: ir.Expr, type_: Scalar) -> ir.Expr:
-    """Two partial results in one."""
+    """Joins two partial results."""
     if join.startswith("lib."):
         return ir.call(join, left, right)
     if join in "<>":

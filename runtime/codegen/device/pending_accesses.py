@@ -1,4 +1,4 @@
-"""What threads may still be doing since they met last, which says where they have to meet again."""
+"""The memory accesses of threads since the last barrier, which determine where the next one has to be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Pending:
-    """What threads may still be doing since the last barrier: memory that all read, that all write, that the first one
+    """The accesses since the last barrier: memory that all threads read, that all write, and that the first one
     writes."""
 
     reads: set[str] = field(default_factory=set)

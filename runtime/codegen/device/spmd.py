@@ -11,21 +11,21 @@
         return s                                        s = lib.add(all_s, total_add_float32(s))
                                                         return s
 
-Every thread runs the statements outside of shared loops alike, with the same values, so that all of them take the same
-way through branches and loops. Where statements write to memory,
+All threads run the statements outside shared loops with the same values, and so take the same branches. Statements that
+write to memory are handled as follows:
 
-- a loop whose trips are independent (`independence.py`) is shared: thread t takes the trips t, t + threads, …
-- of a loop over rows with totals a warp takes a row, and its lanes share the loops in it; if rows are few and long, all
-  threads share each, and if they are short, a thread takes a row; of columns, some threads take each, side by side;
-- of a loop with a running total each thread takes a part of the trips, from the total of the parts before it on;
-- of a loop that stores in places which only its trips know, each thread runs all trips, and does the stores to its own
+- a loop whose trips are independent (`independence.py`) is shared: thread t takes the trips t, t + threads, … - in a
+loop over rows with totals, a warp takes a row, and its lanes share the loops in it; all threads share each row if
+  rows are few and long, and one thread takes a row if rows are short; several threads, side by side, take a column;
+- in a loop with a running total, each thread takes a part of the trips, starting with the total of the parts before it;
+- in a loop that stores at offsets known only to its trips, each thread runs all trips and does the stores to its own
   part of the array;
-- another loop without shared ones in it, and a single store, is left to the first thread;
-- functions of the library that write arrays are rewritten in the same way;
-- arrays that the host can make are parameters (`given_arrays.py`).
+- any other loop without shared ones in it, or a single store, is left to the first thread;
+- library functions that write arrays are rewritten in the same way;
+- arrays that the host can allocate are parameters (`given_arrays.py`).
 
-A barrier stands between statements of which one writes what the other reads or writes, unless one thread runs both.
-Checks that fail in a shared loop leave it: of all trips that failed, the first is reported.
+There is a barrier between two statements if one writes memory that the other reads or writes, unless one thread runs
+both. A check that fails in a shared loop leaves the loop; of all failed trips, the first is reported.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from runtime.llvm.program import Library, Program
 
 
 class NotOnDevice(Exception):
-    """Something in a kernel that has no SPMD form."""
+    """A kernel has no SPMD form."""
 
 
 @dataclass
@@ -62,9 +62,9 @@ class Spmd:
     """A kernel in SPMD form.
 
     functions   its functions, the kernel last
-    given       the arrays that its host gives it behind its other arguments
+    given       the arrays that the host allocates for it, after its other arguments
     shared      how many loops threads share
-    alone       why loops are left to one thread, and how many for that reason
+    alone       reason -> how many loops one thread runs for that reason
     strided     the loops over a thread's own trips
     """
 
@@ -76,9 +76,9 @@ class Spmd:
 
 
 def spmd(functions: Sequence[ir.Function], library: Library, signature_text: str, details: int) -> Spmd:
-    """A kernel in SPMD form; functions of the library that it calls are among its functions, in this form.
+    """A kernel in SPMD form. Its functions include those of the library that it calls and that have this form, too.
 
-    details: how many numbers come with a status; -1: the kernel returns none. Raises NotOnDevice.
+    details: the number of integers with a status; -1 if the kernel returns no status. Raises NotOnDevice.
     """
     functions = [ranges(_asking_often(each)) for each in _whole(functions)]
     if any(function.kind != "kernel" for function in functions):
@@ -89,7 +89,7 @@ def spmd(functions: Sequence[ir.Function], library: Library, signature_text: str
 
 
 def _whole(functions: Sequence[ir.Function]) -> list[ir.Function]:
-    """Functions without parts for threads of the processor (`passes/parallelize.py`): each is a loop again."""
+    """Functions in which the parts for threads of the processor (`passes/parallelize.py`) are loops again."""
     parts = {function.name: function for function in functions if function.kind == "part"}
     if not parts:
         return list(functions)
@@ -111,7 +111,7 @@ def _whole(functions: Sequence[ir.Function]) -> list[ir.Function]:
 
 
 def _asking_often(function: ir.Function) -> ir.Function:
-    """A function whose loops ask for Ctrl-C after fewer ticks: a thread of a GPU is slower than the processor."""
+    """A function whose loops poll for Ctrl-C after fewer ticks: a GPU's thread is slower than the processor."""
 
     def change(item: ir.Expr) -> ir.Expr | None:
         if isinstance(item, ir.Compare) and item.left == ir.Var(ir.TICKS) and item.op == ">":
@@ -124,7 +124,7 @@ def _asking_often(function: ir.Function) -> ir.Function:
 
 
 def _asking_together(item: ir.Expr) -> ir.Expr | None:
-    """The question for Ctrl-C where all threads ask it: they get one answer."""
+    """The poll for Ctrl-C by all threads together, which gives all the same answer."""
     return ir.call("gpu.interrupted") if item == ir.call("lib.interrupted") else None
 
 
@@ -134,12 +134,12 @@ def _called(function: ir.Function) -> set[str]:
 
 
 def _is_spmd(function: ir.Function) -> bool:
-    """Whether a function of the library is written for many threads."""
+    """Whether a library function is in SPMD form."""
     return any(name.startswith("gpu.") for name in _called(function))
 
 
 class _Rewriter:
-    """Takes in functions, each for certain types of its parameters."""
+    """Collects rewritten functions, each for given types of its parameters."""
 
     def __init__(self, functions: Sequence[ir.Function], library: Library, details: int) -> None:
         self.library, self.details = library, details
@@ -170,7 +170,7 @@ class _Rewriter:
         return self.done[key]
 
     def together(self, name: str, parameters: Sequence[Type | None]) -> str:
-        """The name of a library function in the form that all threads run together."""
+        """The name of a library function in SPMD form."""
         key = (name, tuple(parameters))
         if key not in self.done:
             self.done[key] = f"all_{name.removeprefix('lib.')}_{len(self.done)}"
@@ -184,7 +184,7 @@ class _Rewriter:
         return self.done[key]
 
     def _take(self, function: ir.Function) -> None:
-        """Takes in the functions in SPMD form that one in this form calls."""
+        """Adds the functions in SPMD form that such a function calls."""
         for name in sorted(_called(function) & self.library.functions.keys()):
             called = self.library.functions[name]
             if _is_spmd(called) and called not in self.made:
@@ -198,7 +198,7 @@ class _Rewriter:
 
 
 class _Writes:
-    """Says whether a function makes arrays or writes to some."""
+    """Decides whether a function makes arrays or writes to some."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -220,12 +220,12 @@ class _Writes:
         )
 
 
-# Memory of a launch's environment, as the barriers see it.
+# The memory of a launch's environment, for barriers.
 _HANDED_OVER, _FAILURES = "(values of the first thread)", "(failures)"
 
 
 class _Body:
-    """One function on its way into SPMD form."""
+    """Rewrites one function to SPMD form."""
 
     def __init__(self, rewriter: _Rewriter, function: ir.Function, types: Inference) -> None:
         self.rewriter, self.function, self.types = rewriter, function, types
@@ -263,7 +263,8 @@ class _Body:
         self.pending = Pending()
 
     def _touch(self, reads: set[str], writes: set[str], first: bool = False) -> None:
-        """A statement reads and writes memory, as all threads do or as the first one does: a barrier, if need be."""
+        """Records that a statement reads and writes memory, in all threads or in the first one; adds a barrier if
+        needed."""
         reads, writes = ({self.loops.memory.get(name, name) for name in names} for names in (reads, writes))
         if self.pending.conflicts(reads, writes, first):
             self._barrier()
@@ -274,7 +275,7 @@ class _Body:
             self.pending.writes |= writes
 
     def _reads(self, item: ir.Statement) -> set[str]:
-        """The arrays that a statement reads, without its blocks."""
+        """The arrays that a statement, without its blocks, reads."""
         return read_by(item) & self.arrays
 
     # --- statements --------------------------------------------------------------------------------------------------
@@ -348,7 +349,7 @@ class _Body:
         return any(self.rewriter.writes(each.function) for each in calls)
 
     def _taken_out(self, item: ir.Expr) -> ir.Expr | None:
-        """A call that writes memory becomes a statement of its own, where its expression is computed in any case."""
+        """Moves a call that writes memory to a statement of its own, if its expression is always computed."""
         if isinstance(item, (ir.Select, ir.Logic)):
             return item
         if not isinstance(item, ir.Call) or not self.rewriter.writes(item.function):
@@ -393,7 +394,7 @@ class _Body:
             self._together(item)
 
     def _is_worth_sharing(self, item: ir.Statement) -> bool:
-        """Whether an independent loop does anything: one that only looks for something to leave for is run by all."""
+        """Whether sharing an independent loop pays; a loop that only searches is run by all threads."""
         shared = self.loops.shared.get(item) if isinstance(item, ir.For) else None
         return shared is not None and bool(written([item]) or shared.totals)
 
@@ -406,11 +407,11 @@ class _Body:
         return False
 
     def _has_long_rows(self, item: ir.For) -> bool:
-        """Whether the trips of a loop that threads share have running totals: few trips would leave threads idle."""
+        """Whether the trips of a shared loop have running totals; with few trips, threads would be idle."""
         return any(each in self.loops.scans for each in item.body)
 
     def _rows_or_scans(self, item: ir.For) -> None:
-        """Threads share the rows, if there are as many, or else each row."""
+        """Threads share the rows if there are enough of them, else each row."""
         self._either(trips(item).compare("<", self.threads), self._together, self._share_it, item)
 
     def _row_with_totals(self, item: ir.For) -> ir.For | None:
@@ -455,7 +456,7 @@ class _Body:
         self._share(item, self.loops.shared[item])
 
     def _either(self, test: ir.Expr, yes: Callable[[ir.For], None], no: Callable[[ir.For], None], item: ir.For) -> None:
-        """A loop in one of two forms."""
+        """Chooses between two forms of a loop at run time."""
         outer, start = self.out, self.pending
         made: list[ir.Block] = []
         after = Pending()
@@ -468,7 +469,7 @@ class _Body:
         self.out.append(ir.If(test, *made))
 
     def _warps(self, item: ir.For) -> None:
-        """Each warp takes every so many rows, and its lanes share the loops over a row."""
+        """Warps share the rows, and the lanes of a warp share the loops over a row."""
         self._touch(read([item]) & self.arrays, written(item.body))
         rows = by_warps(item, self._fresh)
         self.in_warp = True
@@ -478,7 +479,7 @@ class _Body:
         self.out += [*rows.start, ir.While(rows.row.compare("<", rows.bound), body)]
 
     def _columns(self, item: ir.For) -> None:
-        """Neighbours take neighbouring columns, and so many threads share the loops over a column."""
+        """Neighbouring threads take neighbouring columns, and several threads share the loops over a column."""
         self._touch(read([item]) & self.arrays, written(item.body))
         columns = by_columns(item, self._fresh)
         self.column = columns.total
@@ -497,7 +498,8 @@ class _Body:
         return body
 
     def _scan(self, item: ir.For, scan: Scan) -> None:
-        """Each thread adds up what its part of the trips adds, and runs them from the total of those before it on."""
+        """Each thread sums the contributions of its part of the trips, then runs these from the total of the parts
+        before."""
         self.rewriter.shared += 1
         name, join = scan.total.name, scan.total.join
         total, type_ = ir.Var(name), self.types.scalar(ir.Var(name))
@@ -522,7 +524,7 @@ class _Body:
             ir.assign(name, prefix),
             ir.assign(name, joined(join, before, total, type_)),
         ]
-        self.pending = Pending()  # threads meet in it
+        self.pending = Pending()  # it contains barriers
         self._touch(read([item]) & self.arrays, written(item.body))
         self.out.append(ir.For(item.index, first, last, ir.ONE, ir.copied(item.body)))
         if name in self.loops.live[item]:
@@ -531,7 +533,7 @@ class _Body:
             self.out.append(ir.assign(name, joined(join, before, total, type_)))
 
     def _owned(self, item: ir.Statement) -> None:
-        """A loop that all threads run alike, but for stores, of which each does those to its part of an array."""
+        """A loop that all threads run; each does only the stores to its part of an array."""
         self.rewriter.shared += 1
         self._touch(read([item]) & self.arrays, written([item]))
         body = ir.copied([item])
@@ -554,14 +556,14 @@ class _Body:
         return sorted((ir.assigned([item]) & self.loops.live.get(item, set())) - self.arrays)
 
     def _alike(self, item: ir.For | ir.While) -> None:
-        """A loop that only reads: every thread runs it."""
+        """A loop that only reads; all threads run it."""
         self._touch(read([item]) & self.arrays, set())
         body = ir.copied([item])
         ir.map_block(body, _asking_together)
         self.out += body
 
     def _together(self, item: ir.For | ir.While) -> None:
-        """A loop whose trips all threads begin and end together."""
+        """A loop whose trips all threads run together."""
         if self.pending:
             self._barrier()
         self._touch(self._reads(item), set())
@@ -578,7 +580,7 @@ class _Body:
             self.out.append(ir.For(item.index, item.start, item.stop, item.step, body, item.nest))
 
     def _by_first(self, items: ir.Block, live: set[str]) -> None:
-        """Statements that the first thread runs for all."""
+        """Statements that the first thread runs for all threads."""
         values = self._handed_over(items[0]) if live else []
         fails = any(isinstance(each, ir.Return) for each in ir.walk(items))
         own = ({_HANDED_OVER} if values else set()) | ({_FAILURES} if fails else set())
@@ -612,7 +614,7 @@ class _Body:
             parts[total.name] = self._fresh(f"all_{total.name}")
             self.out.append(ir.assign(parts[total.name], ir.Var(total.name)))
             self.out.append(ir.assign(total.name, neutral(total.join, self.types.scalar(ir.Var(total.name)))))
-        # They are to be the same in all threads again.
+        # They have to be equal in all threads again.
         ticks = ir.Var(self._fresh("before")) if ir.TICKS in ir.assigned(body) else None
         if ticks is not None:
             self.out.append(ir.assign(ticks.name, ir.Var(ir.TICKS)))
@@ -624,7 +626,7 @@ class _Body:
         start, stop = loop.start, loop.stop
         if inner is not None:
             width = ir.Var(self._fresh("width"))
-            # A negative size would make two of them positive.
+            # Two negative sizes would have a positive product.
             stop = ir.call("max", trips(loop), 0) * width
             self.out.append(ir.assign(width.name, ir.call("max", inner.stop, 0)))
             row = ir.call("gpu.quotient", trip, width)
@@ -657,7 +659,7 @@ class _Body:
             self._add_up(total, parts[total.name])
 
     def _collapsed(self, loop: ir.For) -> ir.For | None:
-        """The loop that is all of this one's body, if threads can share the trips of both."""
+        """The loop that is this one's whole body, if threads can share the trips of both."""
         if len(loop.body) != 1 or not isinstance(loop.body[0], ir.For):
             return None
         inner = loop.body[0]
@@ -679,7 +681,7 @@ class _Body:
         joining = self.rewriter.joining(kind, total.join, type_)
         whole = ir.call(joining, ir.Var(total.name), *(self.column or ()))
         self.out.append(ir.assign(total.name, whole))
-        self.pending = Pending()  # threads meet in it
+        self.pending = Pending()  # it contains barriers
         self.out.append(ir.assign(total.name, joined(total.join, ir.Var(before), ir.Var(total.name), type_)))
 
 
