@@ -43,17 +43,17 @@ class HotLoop:
         self.text: list[str] = []  # its lines
         self._nodes: dict[int, tuple[Node, list[str]]] = {}  # by line
         parameters = [f"p{index}" for index in range(len(node.inputs))]
-        self._line(0, f"def loop({', '.join([*parameters, 'tier_up', 'patience'])}):")
+        self._line(0, f"def loop({', '.join([*parameters, 'tier_up', 'poll_interval'])}):")
         results = self._while(node, parameters, 1, 0)
         self._line(1, f"return [{', '.join(results)}]")
         exec(compile("\n".join(self.text), f"{__file__}: loop", "exec"), self._space)
         self._loop = self._space["loop"]
         self._code: CodeType = self._loop.__code__
 
-    def run(self, operands: Sequence[Any], tier_up: Any, patience: int) -> list[Any]:
+    def run(self, operands: Sequence[Any], tier_up: Any, poll_interval: int) -> list[Any]:
         """The results of the loop. `tier_up` is an accelerator of the interpreter's, which knows of this loop already
-        and is asked every `patience` trips of a loop."""
-        return self._loop(*operands, tier_up, patience)
+        and is asked every `poll_interval` trips of a loop."""
+        return self._loop(*operands, tier_up, poll_interval)
 
     def failed(self, error: BaseException) -> tuple[Node, list[Any]] | None:
         """The node that raised an error, and its operands, if it was one of this loop's."""
@@ -151,7 +151,7 @@ class HotLoop:
         if moved:
             self._line(depth + 1, f"{', '.join(a for a, _ in moved)} = {', '.join(b for _, b in moved)}")
         self._line(depth + 1, f"{trips} += 1")
-        self._line(depth + 1, f"if {trips} >= patience or tier_up.polls_each_trip:")
+        self._line(depth + 1, f"if {trips} >= poll_interval or tier_up.polls_each_trip:")
         self._line(depth + 2, f"{trips} = 0")
         self._line(depth + 2, f"finished = tier_up.finish([{', '.join(operands)}])")
         self._line(depth + 2, "if finished is not None:")

@@ -54,9 +54,9 @@ def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | No
     Raises what the ops raise, with the user's line in the message.
     """
     program = _program(graph)
-    if program.around is None:
-        program.around = _around(graph)
-    with program.around(), span("interpret", f"interpret {graph.name}"):
+    if program.context is None:
+        program.context = _context_of(graph)
+    with program.context(), span("interpret", f"interpret {graph.name}"):
         return program.run(inputs, accelerator)
 
 
@@ -71,21 +71,21 @@ def _program(graph: Graph) -> Program:
     return program
 
 
-def _around(graph: Graph) -> Callable[[], contextlib.AbstractContextManager[None]]:
+def _context_of(graph: Graph) -> Callable[[], contextlib.AbstractContextManager[None]]:
     """What runs of a graph need around them."""
     with room_for(graph):
         calls_host = any(node.op.calls_python for node in graph.walk())
-    usual = contextlib.nullcontext if calls_host else _quietly
-    return functools.partial(_in_room, usual) if is_deep(graph) else usual
+    usual = contextlib.nullcontext if calls_host else _ignoring_float_errors
+    return functools.partial(_with_stack_space, usual) if is_deep(graph) else usual
 
 
-def _quietly() -> contextlib.AbstractContextManager[None]:
+def _ignoring_float_errors() -> contextlib.AbstractContextManager[None]:
     """As in eager code, 1 / 0 is infinite without a warning. What the host computes keeps the user's own settings."""
     return np.errstate(all="ignore")
 
 
 @contextlib.contextmanager
-def _in_room(usual: Callable[[], contextlib.AbstractContextManager[None]]) -> Iterator[None]:
+def _with_stack_space(usual: Callable[[], contextlib.AbstractContextManager[None]]) -> Iterator[None]:
     with room(), usual():
         yield
 
@@ -101,7 +101,7 @@ class Program:
             for value in node.outputs:
                 slot[value] = len(slot)
         self.size = len(slot)
-        self.around: Callable[[], contextlib.AbstractContextManager[None]] | None = None  # of the outermost graph
+        self.context: Callable[[], contextlib.AbstractContextManager[None]] | None = None  # of the outermost graph
         self.outputs = [slot[v] for v in graph.outputs]
         self.instructions: list[tuple] = []
         last_use: dict[int, int] = {}
@@ -262,7 +262,7 @@ def _with_node(run: Callable[..., list[Any]], node: Node) -> Callable[..., list[
     return run_node
 
 
-class _Nobody:
+class _NoAccelerator:
     """An accelerator that finishes no loop."""
 
     polls_each_trip = False
@@ -277,20 +277,20 @@ class _Nobody:
         pass
 
 
-_NOBODY = _Nobody()
+_NO_ACCELERATOR = _NoAccelerator()
 
 
 @dataclass
 class _Function:
-    """A function of a `letrec` that runs. node: the `letrec`, of the function that it calls itself. patience: calls
-    until the accelerator is asked."""
+    """A function of a `letrec` that runs. node: the `letrec`, of the function that it calls itself. poll_interval:
+    calls until the accelerator is asked."""
 
     graph: Graph
     captures: list[Any]
     tier_up: Accelerator
     node: Node | None
     calls: int = 0
-    patience: int = TRIPS_PER_POLL
+    poll_interval: int = TRIPS_PER_POLL
 
 
 class _Functions(threading.local):
@@ -306,7 +306,7 @@ _functions = _Functions()
 
 def _run_letrec(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
     captures = operands[len(operands) - node.attrs["captures"] :]
-    tier_up: Accelerator = _NOBODY if accelerator is None else accelerator
+    tier_up: Accelerator = _NO_ACCELERATOR if accelerator is None else accelerator
     before = _functions.known
     _functions.known = dict(before)
     for index, (name, region) in enumerate(zip(node.attrs["functions"], node.regions)):
@@ -334,10 +334,12 @@ def _caller(node: Node) -> Callable[..., Sequence[Any]]:
             raise at_span(RecursionError(TOO_DEEP), span)
         operands = [*arguments, *function.captures]
         function.calls += 1
-        if function.node is not None and (function.calls % function.patience == 0 or function.tier_up.polls_each_trip):
+        if function.node is not None and (
+            function.calls % function.poll_interval == 0 or function.tier_up.polls_each_trip
+        ):
             finished = _finished(function.node, operands, function.tier_up)
             if finished is not None:
-                function.patience = 1  # what is left of the calls around this one is native, too
+                function.poll_interval = 1  # what is left of the calls around this one is native, too
                 return finished
         _functions.depth += 1
         try:
@@ -361,7 +363,7 @@ def _finished(node: Node, operands: list[Any], tier_up: Accelerator) -> Sequence
 def _run_while(node: Node, operands: list[Any], accelerator: Accelerator | None) -> list[Any]:
     test, body = node.regions
     carries = node.attrs["carries"]
-    tier_up: Accelerator = _NOBODY if accelerator is None else accelerator
+    tier_up: Accelerator = _NO_ACCELERATOR if accelerator is None else accelerator
     program = _program(body)
     tier_up.enter(node)
     try:

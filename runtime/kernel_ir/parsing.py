@@ -16,14 +16,14 @@ import time
 from typing import Any
 
 _IS_CONCERNED = (3, 11) <= sys.version_info < (3, 11, 8) or (3, 12) <= sys.version_info < (3, 12, 2)
-_PATIENCE = 1.0  # seconds
+_TIMEOUT = 1.0  # seconds
 
 
 def parse(text: str) -> ast.Module:
     """`ast.parse`."""
     if not _IS_CONCERNED:
         return ast.parse(text)
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     was_enabled = gc.isenabled()
     gc.disable()
     try:

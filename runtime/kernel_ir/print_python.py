@@ -87,7 +87,7 @@ class _Printer:
 
     def of(self, item: Expr, least: int) -> str:
         """The text, in parentheses if its precedence is lower than `least`."""
-        text, tightness = _FORMS[type(item)](self, item)
+        text, tightness = _PRINTERS[type(item)](self, item)
         return text if tightness >= least else f"({text})"
 
     def listed(self, items: Sequence[Expr]) -> str:
@@ -172,7 +172,7 @@ class _Printer:
         return " + ".join(f"({self.listed(part)},)" for part in parts)
 
 
-_FORMS = {
+_PRINTERS = {
     kind: getattr(_Printer, f"_{kind.__name__}")
     for kind in (
         Var, Const, Unary, Binary, Compare, Logic, Select, Convert, Load, Size, Dim, Call, Tuple, ElementType, Named,

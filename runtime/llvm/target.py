@@ -234,7 +234,7 @@ def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, la
     else:
         _simplify(module, builder)
     if divide_by_newton.may_change("".join([text, *modules])):
-        module = _relieved(module, builder)
+        module = _with_fewer_divisions(module, builder)
     return module
 
 
@@ -277,9 +277,9 @@ def _optimise_quickly(module: Any, builder: Any) -> None:
             passes.run(function, builder)
 
 
-def _relieved(module: Any, builder: Any) -> Any:
+def _with_fewer_divisions(module: Any, builder: Any) -> Any:
     """An optimised module with fewer divisions (`optimize/divide_by_newton.py`)."""
-    changed = divide_by_newton.relieved(module)
+    changed = divide_by_newton.with_fewer_divisions(module)
     if changed is None:
         return module
     module = _parsed(changed)

@@ -46,7 +46,7 @@ def test_who_parses_is_known(gate: Gate) -> None:
 
 def test_a_kernel_waits_for_who_parses(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsing, "_IS_CONCERNED", True)
-    monkeypatch.setattr(parsing, "_PATIENCE", 30.0)
+    monkeypatch.setattr(parsing, "_TIMEOUT", 30.0)
     done = threading.Event()
 
     def work() -> None:
@@ -64,7 +64,7 @@ def test_a_kernel_waits_for_who_parses(gate: Gate, monkeypatch: pytest.MonkeyPat
 
 def test_nobody_waits_for_ever(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsing, "_IS_CONCERNED", True)
-    monkeypatch.setattr(parsing, "_PATIENCE", 0.01)
+    monkeypatch.setattr(parsing, "_TIMEOUT", 0.01)
     assert isinstance(parsing.parse("y = 1"), ast.Module)
     deadline = time.monotonic() + 30
     while not gc.isenabled() and time.monotonic() < deadline:

@@ -55,14 +55,14 @@ def pairs(dtype: type) -> tuple[np.ndarray, np.ndarray]:
 def compiled(text: str, signature: str, monkeypatch: pytest.MonkeyPatch) -> tuple[object, list[str]]:
     """A kernel, and the changed text of its module, if it has been changed."""
     changed: list[str] = []
-    original = divide_by_newton.relieved
+    original = divide_by_newton.with_fewer_divisions
 
     def noting(module: object) -> str | None:
         found = original(module)
         changed.extend([found] if found is not None else [])
         return found
 
-    monkeypatch.setattr(target.divide_by_newton, "relieved", noting)
+    monkeypatch.setattr(target.divide_by_newton, "with_fewer_divisions", noting)
     name, kernel = source(text, signature)
     return llvm_backend.compile(name, kernel)[0], changed
 

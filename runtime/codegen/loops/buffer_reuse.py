@@ -114,21 +114,21 @@ def last_buffer(nest: Any) -> Buffer | None:
         if ref.dtype is not result.dtype or ref.buffer.name not in nest.low.fresh:
             continue
         values = [v for buffer in ref.buffer.sharers for v in buffer.values]
-        if not all(_walks_along(other.ref, ref.buffer, nest.dims) for other in nest.accesses.values()):
+        if not all(_reads_own_element(other.ref, ref.buffer, nest.dims) for other in nest.accesses.values()):
             continue
         if not values or any(v.node is None or v not in region.env or v in region.outputs for v in values):
             continue
-        if all(user in inside or _is_printed(region, user) for v in values for user in region.users.get(v, ())):
+        if all(user in inside or _is_lowered(region, user) for v in values for user in region.users.get(v, ())):
             return ref.buffer
     return None
 
 
-def _walks_along(ref: Any, buffer: Buffer, dims: Dims) -> bool:
+def _reads_own_element(ref: Any, buffer: Buffer, dims: Dims) -> bool:
     """Whether a nest over `dims` reads the buffer only at the element that it is at."""
     return not isinstance(ref, Array) or ref.buffer not in buffer.sharers or (ref.is_plain and ref.dims == dims)
 
 
-def _is_printed(region: Any, node: Node) -> bool:
+def _is_lowered(region: Any, node: Node) -> bool:
     """Whether all that the node reads has been read: its results are in memory or in variables."""
     refs = [region.env.get(v) for v in node.outputs]
     return bool(refs) and all(isinstance(r, Array) or (isinstance(r, Scalar) and r.is_name) for r in refs)

@@ -335,20 +335,20 @@ class Parts:
         for first, last in pairwise(_in_order(low, cuts)):
             yield first, last, {value: self._chosen(each, axis, first, last) for value, each in trees.items()}
 
-    def _stays(self, tree: _Tree, axis: int) -> bool:
+    def _is_kept_whole(self, tree: _Tree, axis: int) -> bool:
         """Whether an operand isn't split along an axis although it is joined."""
         return self._wraps and axis < self._innermost and isinstance(tree, _Split) and _is_one_array(self._low, tree)
 
     def _boundaries(self, trees: Iterable[_Tree], axis: int) -> Iterator[Polynomial]:
         for tree in trees:
-            if not self._stays(tree, axis):
+            if not self._is_kept_whole(tree, axis):
                 if isinstance(tree, _Split) and tree.axis == axis:
                     yield from (stop for _, stop, _ in tree.parts)
                 yield from self._boundaries(_children(tree), axis)
 
     def _chosen(self, tree: _Tree, axis: int, first: Polynomial, last: Polynomial) -> _Tree:
         """An operand in the part from `first` to `last`, which may be empty."""
-        if self._stays(tree, axis):
+        if self._is_kept_whole(tree, axis):
             return tree
         if isinstance(tree, _Leaf):
             if tree.inner is None:

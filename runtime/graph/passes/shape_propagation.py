@@ -55,18 +55,18 @@ def _refine(node: Node) -> None:
     except (ValueError, TypeError):
         return  # a contradiction: it fails when it runs, as it would have
     for value, type_ in zip(node.outputs, types):
-        value.type = _meet(value.type, type_)
+        value.type = _common_type(value.type, type_)
 
 
 def _refine_cond(node: Node) -> None:
     for region in node.regions:
         for own, outer in zip(region.inputs, node.inputs[1:]):
-            own.type = _meet(own.type, outer.type)
+            own.type = _common_type(own.type, outer.type)
         propagate_shapes(region)
     then, other = node.regions
     for value, a, b in zip(node.outputs, then.outputs, other.outputs):
         if a.type == b.type:
-            value.type = _meet(value.type, a.type)
+            value.type = _common_type(value.type, a.type)
     node.attrs = {**node.attrs, "types": tuple(v.type for v in node.outputs)}
 
 
@@ -75,8 +75,8 @@ def _refine_while(node: Node) -> None:
     carries = node.attrs["carries"]
     for region in (test, body):
         for own, outer in zip(region.inputs[carries:], node.inputs[carries:]):
-            own.type = _meet(own.type, outer.type)
-    better = [_meet(v.type, start.type) for v, start in zip(body.inputs, node.inputs[:carries])]
+            own.type = _common_type(own.type, outer.type)
+    better = [_common_type(v.type, start.type) for v, start in zip(body.inputs, node.inputs[:carries])]
     if better != [v.type for v in body.inputs[:carries]]:
         # Carries keep the shapes that they start with if a trip gives those shapes again.
         trial = copy_graph(body)
@@ -98,7 +98,7 @@ def _refine_letrec(node: Node) -> None:
     count = node.attrs["captures"]
     for region in node.regions:
         for k in range(-count, 0):
-            region.inputs[k].type = _meet(region.inputs[k].type, node.inputs[k].type)
+            region.inputs[k].type = _common_type(region.inputs[k].type, node.inputs[k].type)
         propagate_shapes(region)
 
 
@@ -123,7 +123,7 @@ def _is_complete(type_: Type) -> bool:
     return not isinstance(type_, TensorType) or (type_.shape is not None and None not in type_.shape)
 
 
-def _meet(old: Type, new: Type) -> Type:
+def _common_type(old: Type, new: Type) -> Type:
     """What is known by both; the old type where they contradict each other."""
     if not isinstance(old, TensorType) or not isinstance(new, TensorType) or old.dtype is not new.dtype:
         return old

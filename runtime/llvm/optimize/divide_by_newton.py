@@ -31,8 +31,8 @@ from runtime.llvm import processor
 
 # For a vector of 512 bits: cycles of a division and a square root, steps of Newton's iteration.
 _COSTS = {"<16 x float>": (6, 10, 2), "<8 x double>": (9, 16, 3)}
-_PACE = 0.78  # cycles of a vector instruction, measured
-_WORTHWHILE = 1.1  # by how much the loop has to become shorter
+_CYCLES = 0.78  # cycles of a vector instruction, measured
+_LEAST_GAIN = 1.1  # by how much the loop has to become shorter
 _OF_VECTORS = ("<16 x float>", "<16 x i32>", "<8 x double>", "<8 x i64>")
 _PRODUCTS = ("llvm.fma.", "llvm.fmuladd.")
 
@@ -45,17 +45,17 @@ def _is_known() -> bool:
 
 
 def may_change(text: str) -> bool:
-    """Whether `relieved` may change a module; decided before it is vectorised."""
+    """Whether `with_fewer_divisions` may change a module; decided before it is vectorised."""
     return _is_known() and "fdiv" in text and "@llvm.sqrt." in text
 
 
-def relieved(module: Any) -> str | None:
+def with_fewer_divisions(module: Any) -> str | None:
     """The text of an optimised module with divisions by multiplication, and the functions that they call, which have to
     be inlined; None if there is nothing to change."""
     used: dict[tuple[str, str], None] = {}  # what is called: kind and type
     text, changed = str(module), {}
     if _may_divide(text):
-        changed = {each.name: _relieved(each, used) for each in module.functions if not each.is_declaration}
+        changed = {each.name: _replaceable(each, used) for each in module.functions if not each.is_declaration}
     if not used:
         return None
     helpers = [_quotient(vector) if kind == "quotient" else _root(vector) for kind, vector in used]
@@ -69,7 +69,7 @@ def _may_divide(text: str) -> bool:
     return any(f" = fdiv {vector} " in text for vector in _COSTS)
 
 
-def _relieved(function: Any, used: dict[tuple[str, str], None]) -> dict[str, str]:
+def _replaceable(function: Any, used: dict[tuple[str, str], None]) -> dict[str, str]:
     """The instructions to replace by calls, by the names of their results."""
     found: dict[str, str] = {}
     for block in function.blocks:
@@ -139,11 +139,11 @@ def _chosen(divisions: Sequence[str], roots: Sequence[str], block: Sequence[Any]
         steps += sum(2 + 3 * _COSTS[vector][2] for vector in roots[:squares])
         checks = 8 * quotients + 2 * squares
         # Each operation of the divider also takes two cycles of the multipliers.
-        return max(sum(left), products + steps + 2 * len(left), (vectors + steps + checks) * _PACE)
+        return max(sum(left), products + steps + 2 * len(left), (vectors + steps + checks) * _CYCLES)
 
     options = [(q, s) for q in range(len(divisions) + 1) for s in range(len(roots) + 1)]
     best = min(options, key=lambda option: cycles(*option))
-    return best if cycles(*best) * _WORTHWHILE <= cycles(0, 0) else (0, 0)
+    return best if cycles(*best) * _LEAST_GAIN <= cycles(0, 0) else (0, 0)
 
 
 def _two(division: str) -> tuple[str, str]:
@@ -216,7 +216,7 @@ def _quotient(vector: str) -> _Helper:
     lines.append(f"%ones = icmp eq {integers} %digits, {splat(-1)}")
     lines.append(f"%rare = or <{count} x i1> %far, %ones")
     lines.append(f"%mask = bitcast <{count} x i1> %rare to i{count}")
-    body = "\n  ".join([*lines, *_ends(count)])
+    body = "\n  ".join([*lines, *_fallback(count)])
     helper.text = f"""
 define internal {vector} @{_symbol("quotient", vector)}({vector} %a, {vector} %b) alwaysinline nounwind {{
 begin:
@@ -258,7 +258,7 @@ def _root(vector: str) -> _Helper:
     lines.append(f"%mask = bitcast <{count} x i1> %far to i{count}")
     sqrt = f"llvm.sqrt.v{count}f{bits}"
     helper.declarations[sqrt] = f"declare {vector} @{sqrt}({vector})"
-    body = "\n  ".join([*lines, *_ends(count)])
+    body = "\n  ".join([*lines, *_fallback(count)])
     helper.text = f"""
 define internal {vector} @{_symbol("root", vector)}({vector} %a) alwaysinline nounwind {{
 begin:
@@ -274,7 +274,7 @@ end:
     return helper
 
 
-def _ends(count: str) -> list[str]:
+def _fallback(count: str) -> list[str]:
     """The branch to the divider, taken if any lane of the mask is set."""
     return [
         f"%any = icmp ne i{count} %mask, 0",

@@ -20,7 +20,7 @@ def gather_reductions(graph: Graph, in_loop: bool = False) -> None:
     for node in graph.nodes:
         for region in node.regions:
             gather_reductions(region, in_loop or node.op.name == "while")
-        key = _what(node)
+        key = _operand_and_axes(node)
         if in_loop and key is not None and (key not in together or not may_fail(node)):
             together.setdefault(key, []).append(node)
     later = {node for nodes in together.values() for node in nodes[1:]}
@@ -31,7 +31,7 @@ def gather_reductions(graph: Graph, in_loop: bool = False) -> None:
     graph.program = None
 
 
-def _what(node: Node) -> tuple[Value, tuple[int, ...]] | None:
+def _operand_and_axes(node: Node) -> tuple[Value, tuple[int, ...]] | None:
     """What a reduction reduces, and along which axes."""
     if not node.op.is_reduction:
         return None

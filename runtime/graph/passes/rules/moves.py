@@ -43,7 +43,7 @@ def _reshape(rewrite: Rewrite, node: Node) -> Value | None:
     inner = node.inputs[0].node
     if inner is not None and inner.op.is_reshape:
         return rewrite.emit("reshape", [inner.inputs[0]], node.attrs)
-    if _how(rewrite, node.inputs[0], _reshaped) is None:
+    if _common_move(rewrite, node.inputs[0], _reshaped) is None:
         return None
     before = _before(rewrite, node.inputs[0], _reshaped)
     return before if before.type == node.outputs[0].type else rewrite.emit("reshape", [before], node.attrs)
@@ -56,7 +56,7 @@ def _reshape_like(rewrite: Rewrite, node: Node) -> Value | None:
     if len(node.inputs) != 1 or not _is_static(node.outputs[0]) or not _is_static(node.inputs[0]):
         return None
     undone = (node.outputs[0].type.shape, node.inputs[0].type.shape)  # type: ignore[union-attr]
-    if _how(rewrite, node.inputs[0], _reshaped) != undone:
+    if _common_move(rewrite, node.inputs[0], _reshaped) != undone:
         return None
     return _before(rewrite, node.inputs[0], _reshaped)
 
@@ -76,7 +76,7 @@ def _transpose(rewrite: Rewrite, node: Node) -> Value | None:
         return None
     if perm == tuple(range(len(perm))):
         return node.inputs[0]
-    inner = _how(rewrite, node.inputs[0], _transposed)
+    inner = _common_move(rewrite, node.inputs[0], _transposed)
     if inner is None:
         return None
     before = _before(rewrite, node.inputs[0], _transposed)
@@ -98,7 +98,7 @@ def _matmul(rewrite: Rewrite, node: Node) -> Value | None:
     """matmul(transpose(a), b) → matmul(a, b, transpose_a=True), for matrices."""
     inputs, attrs = list(node.inputs), dict(node.attrs)
     for index, key in enumerate(("transpose_a", "transpose_b")):
-        if key in attrs and _how(rewrite, inputs[index], _transposed) == (1, 0):
+        if key in attrs and _common_move(rewrite, inputs[index], _transposed) == (1, 0):
             inputs[index] = _before(rewrite, inputs[index], _transposed)
             attrs[key] = not attrs[key]
     return None if inputs == node.inputs else rewrite.emit("matmul", inputs, attrs)
@@ -118,7 +118,7 @@ def _may_pass(node: Node) -> bool:
     return not node.op.checks_numbers(node.outputs[0].dtype)
 
 
-def _how(rewrite: Rewrite, value: Value, moved: Moved, between: int = _BETWEEN) -> Any:
+def _common_move(rewrite: Rewrite, value: Value, moved: Moved, between: int = _BETWEEN) -> Any:
     """How the elements of a value were moved, all alike: before it was made, or the operands of the ops that made it;
     None where they weren't."""
     found = moved(value)
@@ -134,7 +134,7 @@ def _how(rewrite: Rewrite, value: Value, moved: Moved, between: int = _BETWEEN) 
         # Of one shape: an operand that is broadcast lies otherwise.
         if not _is_static(operand) or operand.type.shape != value.type.shape:  # type: ignore[union-attr]
             return None
-        mine = _how(rewrite, operand, moved, between - 1)
+        mine = _common_move(rewrite, operand, moved, between - 1)
         if mine is None or way not in (None, mine):
             return None
         way = mine
@@ -142,7 +142,7 @@ def _how(rewrite: Rewrite, value: Value, moved: Moved, between: int = _BETWEEN) 
 
 
 def _before(rewrite: Rewrite, value: Value, moved: Moved) -> Value:
-    """The value as it is without the moves that `_how` has found."""
+    """The value as it is without the moves that `_common_move` has found."""
     found = moved(value)
     if found is not None:
         return found[0]

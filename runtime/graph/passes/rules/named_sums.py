@@ -57,7 +57,7 @@ def _einsum(rewrite: Rewrite, node: Node) -> Value | None:
             term, value = _product(rewrite, (term, value), (other, y), made, sizes)
         todo.append((term, value))
     ((term, value),) = todo
-    found = _laid(rewrite, value, term, result)
+    found = _transposed_to(rewrite, value, term, result)
     return rewrite.emit("cast", [found], {"dtype": dtype}) if widens else found
 
 
@@ -101,18 +101,18 @@ def _matrices(
     batch, rows, columns = kinds
     flip = bool(rows and columns) and list(term) == [*batch, *columns, *rows]
     first, second = (columns, rows) if flip else (rows, columns)
-    value = _laid(rewrite, value, term, "".join([*batch, *first, *second]))
+    value = _transposed_to(rewrite, value, term, "".join([*batch, *first, *second]))
     shape = [*(sizes[n] for n in batch), *(math.prod(sizes[n] for n in kind) for kind in (first, second))]
     return _shaped(rewrite, value, shape), flip
 
 
 def _spread(rewrite: Rewrite, value: Value, term: str, order: list[str], sizes: dict[str, int]) -> Value:
     """The operand with its names in that order, and dimensions of 1 for those that it lacks."""
-    value = _laid(rewrite, value, term, "".join(name for name in order if name in term))
+    value = _transposed_to(rewrite, value, term, "".join(name for name in order if name in term))
     return _shaped(rewrite, value, [sizes[name] if name in term else 1 for name in order])
 
 
-def _laid(rewrite: Rewrite, value: Value, term: str, target: str) -> Value:
+def _transposed_to(rewrite: Rewrite, value: Value, term: str, target: str) -> Value:
     if term == target:
         return value
     return rewrite.emit("transpose", [value], {"perm": tuple(term.index(name) for name in target)})
