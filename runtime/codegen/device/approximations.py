@@ -1,24 +1,24 @@
-"""The instructions of GPUs whose results are nearly right (`codegen/math/vector_builder.py`, `approximate`).
+"""Approximate instructions of GPUs (`codegen/math/vector_builder.py`, `approximate`).
 
-NVIDIA documents that 1 / x and 2**x are off by at most 1 and 2 units in the last place (PTX ISA, `rcp` and `ex2`);
-numbers that aren't normal are taken for 0, and given as 0. This computer rounds them right.
+NVIDIA documents errors of at most 1 and 2 units in the last place for 1 / x and 2**x (PTX ISA, `rcp` and `ex2`).
+Subnormal operands and results become 0. This computer gives correctly rounded results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-# name -> the intrinsic of LLVM's, and in text how this computer finds it from the float64 %x
+# name -> LLVM's intrinsic, and the instructions that compute it on this computer from the float64 %x
 _INSTRUCTIONS = {
     "rcp": ("llvm.nvvm.rcp.approx.ftz.f", "fdiv double 1.0, %x"),
     "ex2": ("llvm.nvvm.ex2.approx.ftz.f", "call double @exp2(double %x)"),
 }
 
-ERROR = 0  # units in the last place by which this computer's results are off, for tests
+ERROR = 0  # the error of this computer's results in units in the last place, for tests
 
 
 def definitions(modules: Iterable[str], for_gpu: bool) -> str:
-    """The module that defines what others call of these instructions; without text if they call none."""
+    """The module that defines those of these instructions that other modules call; empty if they call none."""
     texts = list(modules)
     used = [name for name in _INSTRUCTIONS if any(f'@"{symbol(name)}"(' in text for text in texts)]
     if not used:

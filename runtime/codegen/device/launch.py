@@ -1,12 +1,12 @@
-"""Kernels that run on a GPU: how their arguments get there, and what becomes of their results.
+"""Runs kernels on a GPU: passes their arguments and takes their results.
 
-Arrays that are there already are passed as they are, others are copied there. Results stay there: they lie in memory
-that was allocated before the launch (`given_arrays.py`), in an argument's, or are copied out of the kernel's heap.
-The kernel's status and the numbers that it returns are written to memory of the host's.
+Arrays on the GPU are passed as they are, others are copied there. Results stay on the GPU: in memory that was allocated
+before the launch (`given_arrays.py`), in that of an argument, or copied out of the kernel's heap. The kernel writes its
+status and the numbers that it returns to host memory.
 
-A call waits for its kernel if that may fail, so that it is the call that raises the error; if it returns arrays of
-sizes that it computes; or if it changes arrays of the host's. Other kernels go on behind the call: what reads their
-results waits (`interface.Backend`).
+A call waits for its kernel if the kernel may fail, so that the call raises the error; if the kernel computes the sizes
+of its results; or if it changes arrays of the host. Other kernels run asynchronously, and readers of their results wait
+(`interface.Backend`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from runtime.llvm import device_layout as layout
 from runtime.llvm.device import slots
 from runtime.profiling import span
 
-_HEAP = 1 << 20  # bytes at first
-_WARP = 32  # threads that a GPU runs in step
-_SHAPES = 1000  # numbers of elements whose shapes of launches are kept
+_HEAP = 1 << 20  # bytes, initially
+_WARP = 32  # threads of a warp
+_SHAPES = 1000  # the most numbers of elements for which the shape of the launch is cached
 
 
 def _rank_and_dtype(type_: Type) -> tuple[int | None, np.dtype]:
-    """Of an array its rank, of a number None; and the dtype of its elements."""
+    """The rank of an array, or None for a number; and the dtype of the elements."""
     if isinstance(type_, Array):
         return type_.rank, np.dtype(type_.element.name)
     assert isinstance(type_, Scalar)
@@ -45,7 +45,7 @@ def _rank_and_dtype(type_: Type) -> tuple[int | None, np.dtype]:
 
 
 def _form(shape: Shape, module: DeviceModule) -> str:
-    """In which form a kernel runs, in words."""
+    """A description of the form in which a kernel runs."""
     if not module.shared:
         return "one thread"
     if not module.meets:
@@ -56,7 +56,7 @@ def _form(shape: Shape, module: DeviceModule) -> str:
 
 
 def _number(argument: Any) -> int | float:
-    """A number for a kernel, which is given it by value; a float of 16 bits by these."""
+    """A number as it is passed to a kernel, by value; a 16-bit float as its bits."""
     if argument.__class__ is DeviceArray:
         argument = argument.on_host()
     array = np.asarray(argument)
@@ -65,7 +65,7 @@ def _number(argument: Any) -> int | float:
 
 
 def _displayed(items: Sequence[str]) -> str:
-    """The text of a tuple."""
+    """The text of a tuple display."""
     return f"({', '.join(items)}{',' * (len(items) == 1)})"
 
 
@@ -74,14 +74,14 @@ def _loops(count: int) -> str:
 
 
 class DeviceKernel:
-    """A kernel on a GPU: called with what the kernel of the processor is called with, arrays of the GPU's among it.
+    """A kernel on a GPU. It takes the same arguments as the processor's kernel; arrays may be on the GPU.
 
-    entry   takes the arguments, and returns what the kernel returns: arrays on the GPU, and numbers
+    entry   takes the arguments, and returns the results: arrays on the GPU, and numbers
     """
 
     def __init__(self, source: KernelSource, place: Place) -> None:
         """Raises NotOnDevice."""
-        self._launches = _Launches(source, place)  # which doesn't refer to this: the GPU's code goes with it
+        self._launches = _Launches(source, place)  # without a reference to this object, whose end frees the GPU's code
         self.entry = _entry(self._launches)
 
     @property
@@ -94,20 +94,20 @@ class DeviceKernel:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it may go on behind its calls."""
+        """Whether calls may leave it running."""
         return self._launches.go_on
 
     @property
     def form(self) -> str:
-        """In which form it ran last."""
+        """The form in which it ran last, in words."""
         last = self._launches.last
         return "" if last is None else last[1]
 
     def __call__(self, arguments: Sequence[Any], shape: Shape | None = None) -> list[Any]:
-        """What the kernel returns. arguments: of the source's signature.
+        """The results of the kernel. arguments: those of the source's signature.
 
-        A heap that is too small is made larger, and the kernel runs again. Arrays of the host's that it writes to are
-        changed when it is done. Raises ResourceExhaustedError.
+        If the heap is too small, it is enlarged and the kernel runs again. Host arrays that the kernel writes to are
+        updated at its end. Raises ResourceExhaustedError.
         """
         found = self.entry(*arguments, shape=shape)
         return [found] if len(self._launches.result) == 1 else list(found)
@@ -121,9 +121,9 @@ class DeviceKernel:
 
 
 def _entry(launches: _Launches) -> Callable[..., Any]:
-    """What a kernel is called by. Its Python code is generated, since a loop over descriptors of arguments and results
-    takes longer than many kernels do. That of a kernel which takes an array and a number and returns an array that it
-    is given:
+    """The function that calls a kernel. Its Python code is generated, since a loop over descriptors of arguments and
+    results takes longer than many kernels. The code for a kernel that takes an array and a number and returns a given
+    array:
 
         def call(a0, a1, shape=None):
             if a0.__class__ is not DeviceArray or a0.place is not place:
@@ -191,12 +191,12 @@ def _entry(launches: _Launches) -> Callable[..., Any]:
         lines.append(f"    return {call}")
     text = "\n    ".join([f"def call({', '.join([*names, 'shape=None'])}):", *lines])
     exec(compile(text, f"{__file__}: call of {launches.name}", "exec"), space)
-    entry: Callable[..., Any] = space.pop("call")  # which refers to `space`: a circle would keep the GPU's code
+    entry: Callable[..., Any] = space.pop("call")  # it refers to `space`: a reference cycle would keep the GPU's code
     return entry
 
 
 def _going_on(launches: _Launches, count: int, space: dict[str, Any]) -> list[str]:
-    """The code that launches a kernel and leaves it running, and makes what it will have returned. count: of
+    """The code that launches a kernel, leaves it running and makes the objects of its results. count: the number of
     arguments."""
     returned = launches.module.given.returned
     assert returned is not None
@@ -225,12 +225,12 @@ def _going_on(launches: _Launches, count: int, space: dict[str, Any]) -> list[st
 
 
 class _Launches:
-    """What the launches of a kernel need.
+    """The data for launches of a kernel.
 
-    result   of each result the rank, None for a number, and the dtype
-    slots    how many numbers a launch writes for results, its status among them
+    result   for each result its rank, or None for a number, and its dtype
+    slots    how many numbers a launch writes for results, including its status
     go_on    whether calls may leave the kernel running
-    last     the shape of the last launch, and that in words, for `explain`
+    last     the shape of the last launch, also in words, for `explain`
     """
 
     def __init__(self, source: KernelSource, place: Place) -> None:
@@ -247,21 +247,21 @@ class _Launches:
         self.slots = slots(self.module.result)
         self.go_on = self._can_go_on(source)
         self.forms: dict[int, tuple[Shape, str]] = {}
-        # What the arrays of a launch are for, should memory run out.
+        # The purpose of a launch's arrays, for the message if memory runs out.
         self._argument, self.returned = (f"{what} of '{source.name}'" for what in ("an argument", "a result"))
         self.made = f"an array that '{source.name}' makes"
 
     def _can_go_on(self, source: KernelSource) -> bool:
-        """Whether the host foresees what the kernel returns, but for numbers that somebody may read later."""
+        """Whether the host knows the results in advance, except numbers, which may be read later."""
         module, returned = self.module, self.module.given.returned
         arguments = len(module.parameters) - len(module.given.elements)
         if returned is None or module.makes_arrays or any(number < arguments for number in module.changed):
             return False
         if source.errors and set(returned[: 1 + source.details]) != {ZERO}:
-            return False  # its status says whether it has failed
+            return False  # its status tells whether it failed
         if any(at == UNKNOWN and rank is not None for at, (rank, _) in zip(returned, self.result)):
             return False
-        # The caller looks at numbers that belong to a stack or to an assigned variable.
+        # The caller reads the numbers of a stack or an assigned variable.
         looks = bool(source.kept) or any(slot.kind == "stack" for slot in source.outputs)
         return 8 * self.slots <= HOST_MEMORY and not (looks and UNKNOWN in returned)
 
@@ -269,9 +269,9 @@ class _Launches:
         self, values: Sequence[Any], elements: int, shape: Shape | None, shapes: Shapes | None,
         arguments: Sequence[Any], made: Sequence[Buffer],
     ) -> Any:  # fmt: skip
-        """Runs the kernel to its end, under the place's lock; what it returns. values: the parameters of a launch, but
-        the first and the last. elements: of the largest array. shapes: of what it returns, as far as the host knows.
-        arguments, made: the arrays and numbers."""
+        """Runs the kernel to its end, under the place's lock, and returns the results. values: the parameters of a
+        launch except the first and the last. elements: those of the largest array. shapes: those of the results, if the
+        host knows them. arguments, made: the arrays and numbers."""
         backend = self.place.backend
         if shape is None:
             self.last = self.forms.get(elements) or self.form_of(elements)
@@ -285,7 +285,7 @@ class _Launches:
         return returned[0] if len(returned) == 1 else tuple(returned)
 
     def form_of(self, elements: int) -> tuple[Shape, str]:
-        """How many threads go over so many elements, and that in words."""
+        """The number of threads for so many elements, also in words."""
         limits, module = self.place.backend.limits(self.kernel), self.module
         if limits.fixed is not None:
             shape = limits.fixed
@@ -318,9 +318,9 @@ class _Launches:
     def _run(
         self, values: Sequence[int | float], shape: Shape, changed: Sequence[tuple[DeviceArray, np.ndarray]]
     ) -> np.ndarray:
-        """Launches the kernel until its heap is large enough; the numbers that it returns, after the first one.
+        """Launches the kernel until its heap is large enough. Returns the numbers that it returns, without the first.
 
-        changed: the arrays that it writes to, and what is in them at first.
+        changed: the arrays that it writes to, with their initial contents.
         """
         place, backend = self.place, self.place.backend
         while True:
@@ -332,7 +332,7 @@ class _Launches:
                 backend.launch(self.kernel, given, shape, self.module.meets, environment + layout.STOP)
             numbers = found.content
             if not numbers[0]:
-                # A kernel that has not failed leaves the head as it was.
+                # A kernel that doesn't fail leaves the head unchanged.
                 if not (self._heap or backend.record or (self._fails and numbers[1])):
                     place.ready = ready
                 return numbers[1 : self.slots].copy()
@@ -346,7 +346,7 @@ class _Launches:
                 backend.write(array.address(), content)
 
     def _environment(self, shape: Shape) -> tuple[int, HostMemory]:
-        """The address of the launch's environment, whose head is written, and memory of the host's for results."""
+        """The address of the launch's environment, with its head written, and host memory for results."""
         place, backend = self.place, self.place.backend
         if place.ready is not None and not self._heap and place.ready[1].content.size >= self.slots:
             return place.ready
@@ -356,7 +356,7 @@ class _Launches:
         size = layout.head_size(emulated, bool(self._heap), *of_shape)
         heap = place.scratch("heap", self._heap).address if self._heap else 0
         memory = place.host_memory("head", size)
-        backend.synchronize()  # the copy of the last head may not have been made yet
+        backend.synchronize()  # the copy of the last head may be unfinished
         head = memory.content
         head[: size // 8] = 0
         head[layout.TOP // 8], head[layout.END // 8] = heap, heap + self._heap
@@ -365,7 +365,7 @@ class _Launches:
         return environment, place.host_memory("results", 8 * self.slots)
 
     def results_of(self, written: np.ndarray, holders: Sequence[Buffer]) -> list[Any]:
-        """What the kernel returns, from the numbers that it has written. holders: where arrays may lie."""
+        """The results of the kernel, from the numbers that it has written. holders: memory that arrays may be in."""
         found: list[Any] = []
         at = 0
         numbers = written.tolist()

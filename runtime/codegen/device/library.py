@@ -1,6 +1,6 @@
-"""The library of kernels in SPMD form: the processor's (`kernel_library`), with some functions made for many threads.
+"""The library of kernels in SPMD form: that of the processor (`kernel_library`), with some functions for many threads.
 
-`gpu` has what tells threads apart and has them meet (`runtime/llvm/device.py`).
+`gpu` stands for the functions that identify and synchronise threads (`runtime/llvm/device.py`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_functions
 from runtime.llvm.program import Library
 
-# A function that calls what `gpu` has is in SPMD form: all threads run it, and a barrier stands before each call and at
-# its end.
+# A function that calls those of `gpu` is in SPMD form: all threads run it, with a barrier before each call and at its
+# end.
 #
-# Products: of large matrices, a block computes a tile at a time. Its threads copy parts of both operands to the block's
-# own memory, and each of them computes every so many rows and columns of the tile, so that what it loads serves several
-# products. Where there are fewer elements than threads, a warp computes one.
-# Sorting: of two sorted runs each element finds its place by itself, by how many of the other run stand before
-# it. Logarithms of the gamma
-# function: Lanczos' series with the coefficients of Press and others ("Numerical Recipes", 3rd edition, 6.1), off by at
-# most 1e-14, absolute or relative.
+# Products: for large matrices, a block computes one tile at a time. Its threads copy parts of both operands to shared
+# memory, and each thread computes several rows and columns of the tile, so that each load serves several products. If
+# there are fewer elements than threads, a warp computes an element.
+# Sorting: each element of two sorted runs finds its position alone, from the number of elements of the other run before
+# it. Logarithms of the gamma function: Lanczos' series with the coefficients of Press and others ("Numerical Recipes",
+# 3rd edition, 6.1), with an absolute or relative error of at most 1e-14.
 _FUNCTIONS = """
 def int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
     for i in range(rows):
@@ -198,7 +197,7 @@ def lgamma(x):
     return found
 """
 
-# What the lanes of a warp join: a tree of shuffles, whose root is the first lane.
+# Joins the numbers of a warp's lanes by a tree of shuffles, whose root is the first lane.
 _LANES = """\
     place = gpu.place_in_block()
     size = gpu.block_size()
@@ -212,10 +211,10 @@ _LANES = """\
         step = step // 2
 """
 
-# What all threads join: the lanes of a warp by shuffles, as a tree, then the warps of a block one after the other, then
-# the blocks by the first warp of each. The order depends on the number of threads alone, so that as many give the same
-# bits. All threads meet in it: nothing that was written before is missed after it. In a grid there is one barrier:
-# blocks take the other half of their memory the next time (`gpu.turn`), when nobody reads this half any more.
+# Joins the numbers of all threads: of a warp's lanes by a tree of shuffles, then of a block's warps in order, then of
+# all blocks by the first warp of each. The order depends only on the number of threads, so the same number gives the
+# same bits. It contains barriers, so later reads see all earlier writes. A grid needs only one barrier, because blocks
+# use the other half of their memory the next time (`gpu.turn`), when nobody reads this half any more.
 _TOTAL = """
 def total(value):
 LANES
@@ -258,7 +257,7 @@ LANES
 """
 
 
-# What the lanes of a warp join, for all of them.
+# Joins the numbers of a warp's lanes, for all of them.
 _WARP_TOTAL = """
 def warp_total(value):
 LANES
@@ -266,8 +265,8 @@ LANES
 """
 
 
-# What the threads of each column join (`spmd.py`, `_columns`), for all of them: those of a block as a tree, then the
-# blocks by a warp for each column. Threads without a column join in with what changes nothing.
+# Joins the numbers of each column's threads (`spmd.py`, `_columns`), for all of them: of a block's threads by a tree,
+# then of the blocks by a warp for each column. Threads without a column contribute the neutral element.
 _COLUMN_TOTAL = """
 def column_total(value, column, columns, of_group):
     place = gpu.place_in_block()
@@ -320,7 +319,7 @@ def column_total(value, column, columns, of_group):
 """
 
 
-# What the threads before each one join, in the same way: in a warp by doubling steps.
+# Joins the numbers of the threads before each one, in the same way; in a warp by doubling steps.
 _PREFIX = """
 def prefix(value, nothing):
     place = gpu.place_in_block()
@@ -377,12 +376,12 @@ def prefix(value, nothing):
 Join = Callable[[ir.Expr, ir.Expr], ir.Expr]
 
 
-# How threads join a number of each.
+# The functions that join a number of each thread.
 #
-#   total          all of them, for all
-#   warp_total     the lanes of a warp, for all of these
-#   column_total   those of a column, for all of these
-#   prefix         those before each one
+#   total          of all threads, for all of them
+#   warp_total     of a warp's lanes, for all of them
+#   column_total   of a column's threads, for all of them
+#   prefix         of the threads before each one
 JOINING = {"total": _TOTAL, "warp_total": _WARP_TOTAL, "column_total": _COLUMN_TOTAL, "prefix": _PREFIX}
 
 
@@ -399,7 +398,7 @@ def joining_function(kind: str, name: str, join: Join) -> ir.Function:
 
 @functools.cache
 def library() -> Library:
-    """The library's functions, those above in place of the processor's."""
+    """The library's functions, with those above instead of the processor's."""
     text = _FUNCTIONS.replace("TILED\n", f"{_tiled_matmul(4)}\n\n{_tiled_matmul(2)}")
     for name, number in _PRODUCTS.items():
         text = text.replace(name, str(number))
@@ -410,14 +409,14 @@ _PRODUCTS = {
     "SHORT": cost_model.DEVICE_SHORT_PRODUCT, "NARROW": cost_model.DEVICE_NARROW_PRODUCT,
     "LARGE": cost_model.DEVICE_LARGE_PRODUCT,
 }  # fmt: skip
-_DEPTH = 16  # of the parts of operands that a block copies
-_EDGE = 65  # numbers from one row of a copied part to the next: an odd one, so that threads use different banks
+_DEPTH = 16  # the depth of the parts of operands that a block copies
+_EDGE = 65  # the distance between rows of a copied part: odd, so that threads use different banks
 
 
 def _tiled_matmul(each: int) -> str:
-    """The function that computes products of matrices by tiles, of which a thread computes each x each elements.
+    """The function that computes matrix products by tiles, of which a thread computes each x each elements.
 
-    As many threads of a block compute as are a square of a power of two: 256 on GPUs.
+    The number of threads of a block that compute is the square of a power of two: 256 on GPUs.
     """
     tile = [(r, c) for r in range(each) for c in range(each)]
     second = _DEPTH * _EDGE
@@ -444,7 +443,7 @@ def _tiled_matmul(each: int) -> str:
         "            gpu.block_barrier()",
         "            number = place",
         f"            while number < edge * {_DEPTH}:",
-        # Neighbours load neighbouring elements.
+        # Neighbouring threads load neighbouring elements.
         f"                i = number & edge - 1 if flip_a else number >> {_DEPTH.bit_length() - 1}",
         f"                k = number >> side_bits + {each.bit_length() - 1} if flip_a else number & {_DEPTH - 1}",
         "                at = (depth + k) * rows + (row + i) if flip_a else (row + i) * inner + (depth + k)",
@@ -484,8 +483,7 @@ def _tiled_matmul(each: int) -> str:
 
 
 class _Scalar:
-    """A formula without its versions for vectors: the one for GPUs where there is one of float32, or else the
-    processor's."""
+    """A formula without its vector versions: for float32 the one for GPUs, if there is one, else the processor's."""
 
     def __init__(self, formula: Any, narrow: Any) -> None:
         self._formulas = {32: narrow, 64: formula}
@@ -511,5 +509,5 @@ class _ScalarJoined(_Scalar):
 
 @functools.cache
 def formulas() -> dict[str, Any]:
-    """Functions of floats, by name."""
+    """The formulas of functions over floats, by name."""
     return {name: _Scalar(formula, gpu_functions.FORMULAS.get(name, formula)) for name, formula in FORMULAS.items()}

@@ -1,9 +1,9 @@
-"""How threads divide among them a loop over rows or columns, each of which is added up.
+"""How threads share a loop over rows or columns, each of which is summed.
 
-- Of rows, a warp takes every so many, and its lanes share the loops over a row.
-- Columns lie side by side: neighbours take neighbouring columns, so that a warp loads what lies together, and every so
-  many threads share the loops over a column. If there are fewer columns than threads of a block, it takes all of them;
-  or else a group of blocks takes as many as a block has threads.
+- Warps share the rows, and the lanes of a warp share the loops over a row. - Neighbouring threads take neighbouring
+columns, so that a warp loads contiguous elements, and several threads share the
+  loops over a column. If there are fewer columns than threads of a block, a block takes all of them; otherwise a group
+  of blocks takes as many columns as a block has threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runtime.kernel_ir.types import INT64
 from runtime.llvm.device_layout import COLUMN_NUMBERS
 
 MOST_COLUMNS = COLUMN_NUMBERS // 4
-_NEVER = 1 << 40  # more than any loop has trips
+_NEVER = 1 << 40  # more trips than any loop has
 
 _PLACE, _SIZE, _WARP = (ir.call(f"gpu.{name}") for name in ("place_in_block", "block_size", "warp_size"))
 _BLOCK, _BLOCKS = ir.call("gpu.block"), ir.call("gpu.blocks")
@@ -27,8 +27,8 @@ Fresh = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Rows:
-    """start: what comes before the loop, row: its index, bound: what it stays below, warps: its step. lane, lanes: a
-    thread's place among those that share a row, and how many these are."""
+    """start: the statements before the loop. row, bound, warps: the loop's index, bound and step. lane, lanes: the
+    number of a thread among those that share a row, and how many these are."""
 
     start: ir.Block
     row: ir.Var
@@ -40,8 +40,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Columns:
-    """start: what finds out a thread's column. part, parts: a thread's place among those that share it, and how many
-    these are. total: what the function that joins them takes besides what a thread has."""
+    """start: the statements that compute a thread's column. part, parts: the number of a thread among those that share
+    the column, and how many these are. total: further arguments of the function that joins partial results."""
 
     start: ir.Block
     part: ir.Var
@@ -68,7 +68,7 @@ def by_warps(loop: ir.For, fresh: Fresh) -> Rows:
 
 
 def by_columns(loop: ir.For, fresh: Fresh) -> Columns:
-    """For at least one column, and at most `MOST_COLUMNS` and as many as there are threads."""
+    """For at least one column, and at most `MOST_COLUMNS` or the number of threads."""
     columns, width, of_group, column, part, parts = (
         ir.Var(fresh(name)) for name in ("columns", "width", "of_group", "column", "part", "parts")
     )
@@ -89,7 +89,7 @@ def by_columns(loop: ir.For, fresh: Fresh) -> Columns:
 
 
 def goes_down_columns(loop: ir.For) -> bool:
-    """Whether a loop's neighbouring trips load neighbouring elements, and those of the loops in it don't."""
+    """Whether neighbouring trips of a loop load neighbouring elements, and those of inner loops don't."""
     values: dict[str, ir.Expr] = {}
     found = False
     for item in ir.walk(loop.body):
