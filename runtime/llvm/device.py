@@ -1,7 +1,7 @@
-"""What kernels in SPMD form (`runtime/codegen/device/spmd.py`) call, and the function around them, for two machines:
-GPUs of NVIDIA's, by PTX, and threads of this computer, which stand for a GPU's in tests.
+"""The functions that kernels in SPMD form call (`runtime/codegen/device/spmd.py`), and the function around a kernel,
+for two machines: NVIDIA's GPUs, and threads of this computer, which emulate a GPU in tests.
 
-What threads share is laid out in `device_layout.py`.
+`device_layout.py` describes the memory that threads share.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _index(w: Writer, item: Value) -> str:
 
 
 def _bits(w: Writer, item: Value) -> tuple[str, int]:
-    """A number's bits in a register of 32 or 64 bits."""
+    """The bits of a number in a 32-bit or 64-bit register, and their number."""
     size = item.type.bits
     if item.type.is_float:
         return w.op(f"bitcast {item.type.ir} {item.text} to i{size}"), size
@@ -81,7 +81,7 @@ def _of_bits(w: Writer, bits: str, type_: Scalar) -> Value:
 
 
 def _of_lane(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
-    """What another lane of the warp gives: the whole warp calls it."""
+    """The number of another lane of the warp. All lanes of the warp call it."""
     item, lane = operands
     bits, size = _bits(w, item)
     lane = arithmetic.cast(w, lane, INT64).text
@@ -89,7 +89,7 @@ def _of_lane(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
 
 
 def _fma(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
-    """a * b + c, with one rounding where the machine has an instruction for it."""
+    """a * b + c, with one rounding if the machine has an instruction for it."""
     name = f"{type_.ir} @llvm.fmuladd.f{type_.bits}"
     w.program.declare(f"declare {name}({', '.join([type_.ir] * len(operands))})")
     given = ", ".join(f"{type_.ir} {arithmetic.cast(w, each, type_).text}" for each in operands)
@@ -115,7 +115,7 @@ def _got_of_block(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
 
 
 def _put_at(symbol: str) -> CallRule:
-    """Writes the last operand to a number of which `symbol` says for the operands before where it is."""
+    """Writes the last operand to the address that the function `symbol` gives for the other operands."""
 
     def write(w: Writer, operands: Sequence[Any]) -> None:
         *at, item = operands
@@ -125,7 +125,7 @@ def _put_at(symbol: str) -> CallRule:
 
 
 def _got_at(symbol: str) -> CallRule:
-    """Reads such a number, of the type of the last operand."""
+    """Reads from such an address a number of the last operand's type."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         given = ", ".join(f"i64 {_index(w, each)}" for each in operands[:-1])
@@ -135,7 +135,7 @@ def _got_at(symbol: str) -> CallRule:
 
 
 def _write_at(offset: int) -> CallRule:
-    """Writes the second operand at the number that the first one is."""
+    """Writes the second operand to the array at this offset of the environment, at the index in the first one."""
 
     def write(w: Writer, operands: Sequence[Any]) -> None:
         at, item = operands
@@ -145,7 +145,7 @@ def _write_at(offset: int) -> CallRule:
 
 
 def _read_at(offset: int) -> CallRule:
-    """Reads a number of the type of the second operand."""
+    """Reads a number of the second operand's type from this array, at the index in the first one."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return _load(w, _place(w, offset, _index(w, operands[0])), type_)
@@ -154,7 +154,7 @@ def _read_at(offset: int) -> CallRule:
 
 
 def _of_counts(instruction: str) -> CallRule:
-    """Of two numbers of which none is below 0, and the second not 0."""
+    """Of two numbers that aren't negative; the second isn't 0."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         a, b = (_index(w, each) for each in operands)
@@ -164,7 +164,7 @@ def _of_counts(instruction: str) -> CallRule:
 
 
 def _alignment(array: Array) -> int:
-    """Of what bytes the place has to be a multiple at which an instruction loads or stores 4 elements, or 16 bytes."""
+    """The alignment in bytes that one instruction needs to load or store 4 elements, or 16 bytes."""
     return min(4 * array.element.size, 16)
 
 
@@ -187,14 +187,14 @@ def _ahead(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
 
 
 def _part(w: Writer, operands: Sequence[Any], type_: Any) -> ArrayValue:
-    """An array from a place on."""
+    """The part of an array from an index on."""
     array, index = operands
     size = w.op(f"sub i64 {w.size(array)}, {_index(w, index)}")
     return ArrayValue(array.type, array.owner, _address(w, operands), (size,))
 
 
 def _aligned_part(w: Writer, operands: Sequence[Any], type_: Any) -> ArrayValue:
-    """The same, of which only every fourth element is loaded and stored."""
+    """The same, for loads and stores at multiples of 4 elements."""
     return replace(_part(w, operands, type_), alignment=_alignment(operands[0].type))
 
 
@@ -221,7 +221,7 @@ def _told(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
 
 
 def _c_function(name: str) -> CallRule:
-    """A function of the C library: a formula of ours, or one of the library for devices, since there is none."""
+    """A function of the C library, which devices don't have: a formula of ours, or a function of the device library."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Scalar) -> Any:
         given = [arithmetic.cast(w, operand, type_) for operand in operands]
@@ -277,8 +277,8 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
 }
 
 
-# Registers of a thread. Trades what a thread keeps in memory instead, seldom in inner loops, against threads that wait
-# for memory at the same time: of 64 registers, a multiprocessor has 1,024 threads. Estimated.
+# The most registers of a thread. Fewer registers mean spills, rarely in inner loops; more registers mean fewer threads
+# to hide the latency of memory: with 64 registers each, a multiprocessor runs 1,024 threads. Estimated.
 _REGISTERS = 64
 
 
@@ -302,19 +302,19 @@ def _poll_together(f: FunctionBuilder) -> str:
 class Entry:
     """The function that a launch runs in each thread (see `runtime.llvm.program.Interface`).
 
-    Its parameters: the environment, of each array a pointer and its dimensions, the other arguments, and where the
-    first thread writes results, 8 bytes each: 1 if memory was lacking (the rest isn't there then), numbers, and of
-    arrays the pointer and the dimensions.
+    Its parameters: the environment; for each array a pointer and its dimensions; the other arguments; and a pointer to
+    which the first thread writes the results, 8 bytes each: 1 if it ran out of memory (the rest is missing then), else
+    0; numbers; for arrays the pointer and the dimensions.
     """
 
-    # One thread may ask for itself, or all of them together, who get one answer.
+    # A thread may poll alone, or all of them together, with the same answer for all.
     INTERRUPTED = "\n".join([
         defined("internal i1 @interrupted() noinline cold nounwind", _poll),
         defined("internal i1 @interrupted_together() noinline cold convergent nounwind", _poll_together),
     ])  # fmt: skip
 
     def __init__(self, record: str | None = None) -> None:
-        """record: on this computer, what gives a thread's record; None for a GPU."""
+        """record: on this computer, the function that gives a thread's record; None for a GPU."""
         self.SUPPORT = PTX if record is None else host(record)
         self.MEMORY = MEMORY
         self._convention = "ptx_kernel void" if record is None else "void"
@@ -370,5 +370,5 @@ class Entry:
 
 
 def slots(result: Any) -> int:
-    """How many numbers a launch writes for results of this type, the first among them."""
+    """How many numbers a launch writes for results of this type, including the first one."""
     return 1 + sum(1 + item.rank if isinstance(item, Array) else 1 for item in results(result))

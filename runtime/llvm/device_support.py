@@ -1,9 +1,9 @@
-"""What kernels in SPMD form are linked with: memory, and what tells threads apart and has them meet, on GPUs of
-NVIDIA's and on threads of this computer.
+"""Support functions of kernels in SPMD form: memory, and the identification and synchronisation of threads, for
+NVIDIA's GPUs and for threads of this computer.
 
-Arrays that a kernel makes lie in the heap. The first thread alone manages it, and counts the references to each array;
-all threads meet in `@allocate`, so that no thread still reads what is given away. Memory is given in four sizes for
-each power of two, so that blocks which were freed fit again.
+Arrays that a kernel makes are in the heap. Only the first thread manages it and counts references. `@allocate` contains
+barriers, so that no thread still reads memory that is reused. Blocks have four sizes for each power of two, so that
+freed blocks fit again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from runtime.llvm.device_layout import (
 from runtime.llvm.function_builder import FunctionBuilder, defined
 from runtime.llvm.memory import HEADER, reference_counting
 
-# Writes what computes a value, and gives that.
+# Writes the code that computes a value, and returns the value.
 Value = Callable[[FunctionBuilder], str]
 
 
@@ -67,7 +67,7 @@ def _free(f: FunctionBuilder) -> None:
 
 
 def _allocate_alone(f: FunctionBuilder) -> str:
-    """What the first thread does in `@allocate`: the data of a block, or null."""
+    """The first thread's part of `@allocate`: the data of a block, or null."""
     f.leave_if(f.binary("icmp ugt", "%count", _MOST), "ptr null")
     size = f.binary("add", f.binary("mul", "%count", "%size"), HEADER)
     room = f.call("i64", "@llvm.umax.i64", f"i64 {size}", f"i64 {_LEAST}")
@@ -128,17 +128,17 @@ _REGISTERS = {"place_in_block": "tid", "block_size": "ntid", "block": "ctaid", "
 
 
 def _register(name: str) -> Value:
-    """A number that the machine has in a register."""
+    """The number in a special register."""
     return lambda f: f.op(f"zext i32 {f.call('i32', f'@llvm.nvvm.read.ptx.sreg.{name}.x')} to i64")
 
 
 def _shared(variable: str) -> Value:
-    """The address of a variable of the block's."""
+    """The address of a variable in the block's shared memory."""
     return lambda f: f.op(f"addrspacecast {_SHARED} {variable} to ptr")
 
 
 def _shared_element(variable: str, index: str) -> Value:
-    """The address of an element of an array of the block's."""
+    """The address of an element of an array in the block's shared memory."""
     return lambda f: _shared(f.op(f"getelementptr i64, {_SHARED} {variable}, i64 {index}"))(f)
 
 
@@ -161,7 +161,7 @@ def _of_lane_32(f: FunctionBuilder) -> str:
 
 
 def _of_lane_64(f: FunctionBuilder) -> str:
-    """Its halves one by one."""
+    """Exchanges the two halves one after the other."""
     halves = [f.op("trunc i64 %value to i32"), f.op(f"trunc i64 {f.binary('lshr', '%value', 32)} to i32")]
     found = [f.call("i32", "@gpu_of_lane_32", f"i32 {half}", "i64 %lane") for half in halves]
     low, high = (f.op(f"zext i32 {half} to i64") for half in found)
@@ -178,9 +178,9 @@ def _meet_in_block(f: FunctionBuilder) -> None:
 
 
 def _meet(f: FunctionBuilder) -> None:
-    """Of several blocks, which run at the same time, each one's first thread counts itself in and waits for the others.
-    All of them together add 2**31, so that the word's first bit changes when the last one has come. Nobody need reset
-    it."""
+    """If there are several blocks, which run at the same time, the first thread of each adds to a counter and waits for
+    the others. Together they add 2**31, so that the first bit changes when the last one arrives; the counter needs no
+    reset."""
     _meet_in_block(f)
     blocks = _number(f, "blocks")
     f.leave_if(f.binary("icmp eq", blocks, 1), "void")
@@ -250,7 +250,7 @@ RECORD = ("environment", "thread", "threads", "place_in_block", "block_size", "b
 
 
 def _wait(f: FunctionBuilder) -> None:
-    """Waits until `%count` threads have come to the same word as often as this one."""
+    """Waits until `%count` threads have reached this counter as often as this thread."""
     before = f.op("atomicrmw add ptr %word, i64 1 acq_rel")
     goal = f.binary("mul", f.binary("add", f.binary("udiv", before, "%count"), 1), "%count")
     with f.forever():
@@ -267,23 +267,23 @@ def _meet_at(word: Value, count: str) -> Callable[[FunctionBuilder], None]:
 
 
 def _of_block(f: FunctionBuilder) -> str:
-    """Where the numbers of a block are."""
+    """The address of a block's memory."""
     return f.at(environment(f, EMULATED), f.binary("mul", "%block", BLOCK_NUMBERS))
 
 
 def _of_thread(f: FunctionBuilder) -> str:
-    """Where the numbers of a thread are: behind those of all blocks."""
+    """The address of a thread's memory, which follows that of all blocks."""
     first = f.call("ptr", "@of_block", f"i64 {_number(f, 'blocks')}")
     return f.at(first, f.binary("mul", "%thread", THREAD_NUMBERS))
 
 
 def _in_block(offset: int) -> Value:
-    """The address of a number of this thread's block."""
+    """The address of a field of this thread's block."""
     return lambda f: f.at(f.call("ptr", "@of_block", f"i64 {_number(f, 'block')}"), offset)
 
 
 def _of_warp(f: FunctionBuilder) -> str:
-    """A warp's number is kept with the thread of the block that has the warp's number."""
+    """The value of a warp is in the memory of the thread that has the warp's number in the block."""
     thread = f.binary("add", _product("block", "block_size")(f), "%warp")
     return f.at(f.call("ptr", "@of_thread", f"i64 {thread}"), OF_WARP)
 
@@ -304,7 +304,7 @@ def _end_emulated_turn(f: FunctionBuilder) -> None:
 
 
 def _exchange(f: FunctionBuilder) -> str:
-    """The threads of a warp meet, exchange what they have in memory, and meet again."""
+    """The threads of a warp exchange values through memory, between two barriers."""
     thread, place, size = (_number(f, name) for name in ("thread", "place_in_block", "block_size"))
     lane = f.binary("urem", place, EMULATED_WARP)
     rest = f.binary("sub", size, f.binary("sub", place, lane))

@@ -1,4 +1,4 @@
-"""LLVM: from a module's text to machine code, and from machine code to a Python callable."""
+"""LLVM: compiles a module's text to machine code, and loads machine code as a Python callable."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from runtime.llvm import processor
 from runtime.llvm.ctrl_c import interrupts_deferred
 from runtime.llvm.optimize import divide_by_newton
 
-_FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, their number
-_KEYWORDS = 0x02  # METH_KEYWORDS: and the names of those that have one
-# Positions in NumPy's table of functions for compiled code, which never change.
+_FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, the number of arguments
+_KEYWORDS = 0x02  # METH_KEYWORDS: also the names of keyword arguments
+# Positions in NumPy's C API table, which never change.
 _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
 _CALL_NUMBER = re.compile(r" // callseq.*$", re.MULTILINE)
 _options = threading.RLock()  # LLVM's options are the process's: held while code is made by them
 # Which of LLVM's passes run: all; those for loops that are to have no vectors; few, see `_optimise_quickly`.
 Passes = Literal["all", "scalar", "few"]
-_KNOWN = (20, 21, 22)  # versions of LLVM that have our options: others would end the process
+_KNOWN = (20, 21, 22)  # the versions of LLVM that have our options; any other would end the process
 
 
 class _Method(ctypes.Structure):
@@ -42,7 +42,8 @@ class _Method(ctypes.Structure):
 
 @functools.cache
 def available() -> bool:
-    """Whether this room works here: a 64-bit CPython with its lock, and an LLVM new enough for its text."""
+    """Whether this compiler works here: on a 64-bit CPython with an interpreter lock, and with an LLVM that is new
+    enough."""
     return (
         sys.implementation.name == "cpython"
         and sys.platform != "win32"
@@ -56,14 +57,14 @@ def available() -> bool:
 
 
 def widens_structs() -> bool:
-    """Whether LLVM makes vectors of calls that return several numbers."""
+    """Whether LLVM can vectorise calls that return several numbers."""
     return bool(llvm.llvm_version_info[0] >= 21)
 
 
 @functools.cache
 def _machine(codegen_level: int = 2) -> Any:
-    """This computer's target machine, whose code generator optimises at a level, 0 to 3. At level 1 it takes an eighth
-    less than at 2, but a stencil a tenth more; level 3 makes nothing faster."""
+    """This computer's target machine, with a code generator of level 0 to 3. Level 1 takes an eighth less time than
+    level 2, but makes a stencil a tenth slower; level 3 makes nothing faster."""
     _initialize()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
@@ -77,19 +78,18 @@ def _initialize() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     if llvm.llvm_version_info[0] in _KNOWN:
-        # Rows of fewer elements than 16 are worth vectors, even where some of them are left over.
+        # Rows of fewer than 16 elements are worth vectorising, even with a remainder.
         llvm.set_option("autograph", "-vectorizer-min-trip-count=4")
-        # Checks of overlap made once for all trips of the loop around always fail if that loop runs backwards.
+        # Overlap checks that are hoisted out of an outer loop always fail if that loop runs backwards.
         llvm.set_option("autograph", "-hoist-runtime-checks=false")
         _improve_loops(False)
 
 
 def _improve_loops(wanted: bool) -> None:
-    """Whether LLVM, from now on, copies bodies of loops whose trips aren't known, and looks for the best pointers to
-    step through arrays.
+    """Sets whether LLVM unrolls loops with unknown trip counts and looks for the best pointers to step through arrays.
 
-    Neither makes a workload of `benchmarks` faster, and both took a fifth of the time for nests of loops: a body is
-    copied as often as LLVM believes that AMD's processors keep its instructions decoded. Code for GPUs is unlike that.
+    Neither makes a workload of `benchmarks` faster, and both took a fifth of the time for nested loops, since LLVM
+    unrolls as far as it believes AMD's processors can cache decoded instructions. Code for GPUs gains by both.
     """
     llvm.set_option("autograph", f"-unroll-runtime={str(wanted).lower()}")
     llvm.set_option("autograph", f"-disable-lsr={str(not wanted).lower()}")
@@ -97,7 +97,7 @@ def _improve_loops(wanted: bool) -> None:
 
 @contextlib.contextmanager
 def _improved_loops() -> Iterator[None]:
-    """Within it LLVM does so."""
+    """Turns these two optimisations on in a block."""
     with _options:
         if llvm.llvm_version_info[0] in _KNOWN:
             _improve_loops(True)
@@ -110,13 +110,13 @@ def _improved_loops() -> Iterator[None]:
 
 @functools.cache
 def _linker() -> Any:
-    # The older linker takes memory for code and constants apart from each other, and ends the process where they come
-    # to lie too far apart for the code's addresses: with the memory of a few other large libraries, now and then.
+    # The older linker allocates code and constants separately, and ends the process if they are too far apart for the
+    # code's addresses. That happens now and then when a few other large libraries are loaded.
     return kept(llvm.create_lljit_compiler(_machine(), use_jit_link=True))
 
 
 def kept(thing: Any) -> Any:
-    """Never freed, not even when Python ends: arrays that die later are freed by code of kernels."""
+    """Never freed, not even when Python exits, since the code of kernels frees arrays that die later."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     return thing
 
@@ -126,19 +126,19 @@ def machine_code(
     text: str, modules: Iterable[str], level: int = 2, passes: Passes = "all", later: str = "", codegen_level: int = 2
 ) -> bytes:
     """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3, by
-    these passes; later: a module of functions to be inlined when loops are vectorised; codegen_level: as `_machine`
-    takes it. Raises Unsupported where LLVM refuses the text, which is an error of this room's."""
+    these passes; later: a module of functions that are inlined after vectorisation; codegen_level: as `_machine`
+    takes it. Raises Unsupported if LLVM refuses the text, which is a bug of this folder."""
     with _options:
         return bytes(_machine(codegen_level).emit_object(_optimised(text, modules, level, passes, later)))
 
 
 @functools.cache
 def _gpu(processor: str) -> Any:
-    """The target machine of NVIDIA's GPUs. Raises Unsupported where LLVM was built without it."""
+    """The target machine for NVIDIA's GPUs. Raises Unsupported if LLVM was built without it."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     if llvm.llvm_version_info[0] in _KNOWN:
-        # Products and sums stay two roundings, as on the processor.
+        # Products and sums are rounded separately, as on the processor.
         llvm.set_option("autograph", "-nvptx-fma-level=0")
     try:
         found = llvm.Target.from_triple("nvptx64-nvidia-cuda")
@@ -149,23 +149,23 @@ def _gpu(processor: str) -> Any:
 
 @interrupts_deferred()
 def ptx(text: str, modules: Iterable[str], symbol: str, processor: str) -> str:
-    """A module's text, linked with others, as PTX for GPUs of a compute capability. Nothing but `symbol` can be seen
-    from outside. Raises Unsupported where LLVM refuses the text."""
+    """Compiles a module's text, linked with others, to PTX for GPUs of a compute capability. Only `symbol` is visible.
+    Raises Unsupported if LLVM refuses the text."""
     machine = _gpu(processor)
     with _improved_loops():
         found = str(machine.emit_assembly(_optimised_for_threads(text, modules, symbol, machine)))
-    # LLVM numbers calls through the process, in comments: one kernel would have many texts.
+    # LLVM numbers the calls of the whole process in comments, so the text would differ each time.
     return _CALL_NUMBER.sub("", found)
 
 
 @interrupts_deferred()
 def host_code(text: str, modules: Iterable[str], symbol: str) -> bytes:
-    """The same as an object file for this computer."""
+    """Compiles the same to an object file for this computer."""
     return bytes(_machine().emit_object(_optimised_for_threads(text, modules, symbol, _machine())))
 
 
 def _optimised_for_threads(text: str, modules: Iterable[str], symbol: str, machine: Any) -> Any:
-    """A module for a machine whose threads are its vectors: no loop becomes one of vectors."""
+    """A module optimised without vectorisation, for a machine whose threads take the place of vectors."""
     module = _linked(text, modules, machine)
     for thing in module.functions:
         if not thing.is_declaration and thing.name != symbol:
@@ -181,10 +181,10 @@ def _optimised_for_threads(text: str, modules: Iterable[str], symbol: str, machi
 def library(
     parts: Iterable[tuple[str, Iterable[str], str]], resident: Iterable[tuple[str, int]], exported: Sequence[str]
 ) -> bytes:
-    """An object file of several modules, in which only some functions can be seen from outside.
+    """An object file of several modules, in which only some functions are visible.
 
     parts: text, modules and `later` of each kernel, as `machine_code` takes them. resident: text and level of the
-    modules that kernels call. Raises Unsupported where LLVM refuses a text.
+    modules that kernels call. Raises Unsupported if LLVM refuses a text.
     """
     whole = _optimised("", (), 0, "all", "")
     try:
@@ -205,13 +205,13 @@ def library(
 
 @interrupts_deferred()
 def optimised_text(text: str, modules: Iterable[str], passes: Passes = "all", later: str = "") -> str:
-    """The module that `machine_code` makes an object file of, as LLVM's text."""
+    """The module that `machine_code` compiles, as LLVM IR."""
     return str(_optimised(text, modules, 2, passes, later))
 
 
 @interrupts_deferred()
 def assembly(text: str, modules: Iterable[str], passes: Passes = "all", later: str = "") -> str:
-    """The same as this machine's assembly."""
+    """The same as assembly for this machine."""
     return str(_machine().emit_assembly(_optimised(text, modules, 2, passes, later)))
 
 
@@ -239,8 +239,8 @@ def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, la
 
 
 def _simplify(module: Any, builder: Any) -> None:
-    """LLVM's passes without those that make vectors, copy bodies of loops, and look at functions together: a third of
-    the time less."""
+    """Runs LLVM's passes without vectorisation, loop unrolling and interprocedural passes: this saves a third of the
+    time."""
     _write_out(module, builder)
     simplification = builder.getFunctionPassManager()
     for function in module.functions:
@@ -249,7 +249,7 @@ def _simplify(module: Any, builder: Any) -> None:
 
 
 def _write_out(module: Any, builder: Any) -> None:
-    """Writes out the functions that ask for it where they are called, and leaves out those that nobody calls."""
+    """Inlines the functions marked for it, and removes those that are never called."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
@@ -257,9 +257,9 @@ def _write_out(module: Any, builder: Any) -> None:
 
 
 def _optimise_quickly(module: Any, builder: Any) -> None:
-    """Variables become values, and what is computed twice is computed once; the rest is left to the code generator.
-    What a loop calls seldom, or is called by, which is most of a small kernel's text, is not optimised at all. That
-    takes half of the time of LLVM's level 1 (28 ms for 60, Mandelbrot), and makes loops over numbers no slower."""
+    """Promotes variables to registers and removes common subexpressions; the code generator does the rest. The wrapper
+    and functions that aren't inlined, which are most of a small kernel's text, aren't optimised at all. That takes half
+    of the time of LLVM's level 1 (28 instead of 60 ms for Mandelbrot), and makes loops over numbers no slower."""
     _write_out(module, builder)
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
@@ -271,7 +271,7 @@ def _optimise_quickly(module: Any, builder: Any) -> None:
         if function.is_declaration:
             continue
         if function.linkage == llvm.Linkage.external or b"noinline" in b" ".join(function.attributes):
-            function.add_function_attribute("noinline")  # the other one asks for it
+            function.add_function_attribute("noinline")  # `optnone` requires it
             function.add_function_attribute("optnone")
         else:
             passes.run(function, builder)
@@ -288,14 +288,14 @@ def _with_fewer_divisions(module: Any, builder: Any) -> Any:
 
 
 def _inline(module: Any, builder: Any) -> None:
-    """Writes out the functions that ask for it where they are called."""
+    """Inlines the functions marked for it."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.run(module, builder)
 
 
 def _linked(text: str, modules: Iterable[str], machine: Any) -> Any:
-    """A verified module of a text and others. Raises Unsupported where LLVM refuses it."""
+    """The verified module of a text, linked with others. Raises Unsupported if LLVM refuses it."""
     try:
         module = _parsed(text, machine)
         for other in modules:
@@ -315,17 +315,17 @@ def _parsed(text: str, machine: Any = None) -> Any:
 
 
 def entry_point(code: bytes, symbol: str, others: Mapping[str, Callable[[], int]]) -> Callable[..., Any]:
-    """The function of Python's that an object file defines under this name. It stays in the process for good.
+    """The Python function that an object file defines under this name. It is never unloaded.
 
-    others: where further symbols lie; asked for those that the code names.
+    others: functions that give the addresses of further symbols; called for those that the code names.
     """
     found = {name: find() for name, find in others.items() if name.encode() in code}
     return _function(code, symbol, found, _FASTCALL)(None)
 
 
 def methods(code: bytes, symbol: str, others: Mapping[str, int]) -> Callable[[Any], Callable[..., Any]]:
-    """What makes functions of Python's of an object file's: each with an object of its own as `self`, which it keeps.
-    They take keywords, too."""
+    """A function that makes Python functions of one in an object file, each with an object of its own as `self`, which
+    it keeps alive. They also take keyword arguments."""
     return _function(code, symbol, others, _FASTCALL | _KEYWORDS)
 
 
@@ -339,15 +339,15 @@ def _function(code: bytes, symbol: str, others: Mapping[str, int], flags: int) -
 
 @interrupts_deferred()
 def link(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list[int]:
-    """Takes an object file into the process for good; the addresses of some of its symbols. Raises RuntimeError for
-    what isn't an object file of this machine's."""
+    """Loads an object file for good, and returns the addresses of some of its symbols. Raises RuntimeError for anything
+    but an object file for this machine."""
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for other, address in others.items():
         builder.import_symbol(other, address)
     for symbol in symbols:
         builder.export_symbol(symbol)
     with _lock:
-        # No two libraries may have one name, not even when linking the first of them failed.
+        # No two libraries may have the same name, even if linking the first of them failed.
         tracker = kept(builder.link(_linker(), f"kernel {next(_numbers)}"))
     return [int(tracker[symbol]) for symbol in symbols]
 
@@ -358,7 +358,7 @@ _numbers = itertools.count()
 
 @functools.cache
 def _addresses() -> dict[str, int]:
-    """The objects and functions of NumPy's that kernels name."""
+    """The addresses of NumPy's objects and functions that kernels use."""
     table = _array_api()
     found = {
         "numpy_array_type": table[_ARRAY_TYPE],
