@@ -136,3 +136,18 @@ def test_variables_made_on_the_first_call():
     assert lazy(ag.ones([1, 3])).numpy().tolist() == [[3, 3]]
     assert names(lazy.variables) == ["w:0"]
     assert lazy(ag.ones([4, 3])).shape == (4, 2)
+
+
+def test_kinds_of_variables_do_not_ask_a_property_that_a_subclass_overrides():
+    """As in TensorFlow; Sonnet's own `variables` raises where there is none."""
+
+    class Refusing(ag.Module):
+        @property
+        def variables(self):
+            raise ValueError("no variables yet")
+
+    module = Refusing()
+    assert module.trainable_variables == module.non_trainable_variables == ()
+    module.kept, module.trained = ag.Variable(1.0, trainable=False), ag.Variable(2.0)
+    assert [float(v) for v in module.trainable_variables] == [2.0]
+    assert [float(v) for v in module.non_trainable_variables] == [1.0]
