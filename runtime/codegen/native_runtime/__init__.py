@@ -1,3 +1,3 @@
-"""Native code that lives as long as the process, and that kernels are linked with: the thread pool, the allocator of
-large blocks, matrix products, and what writes and loads such code.
+"""Native code that lives as long as the process, and with which kernels are linked: the thread pool, the allocator of
+large blocks, matrix products, and the loader of such code.
 """
