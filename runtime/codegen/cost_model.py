@@ -162,7 +162,7 @@ DEVICE_ELEMENTS = 4
 # Trips of its own that a thread takes at a time in a loop without branches, or vectors of trips, and the work of all of
 # them: parts of expressions, of which a division or a call counts as so many. Trades the latency of memory against
 # registers.
-DEVICE_TRIPS = 4
+DEVICE_TRIPS = 8
 DEVICE_VECTORS = 2
 DEVICE_TRIP_WORK = 200
 DEVICE_CALL = 16
