@@ -382,6 +382,8 @@ class DeviceTensor(EagerTensor):
         backend = self.held.place.backend
         if backend.record is not None:
             raise AttributeError(f"a tensor on the device {backend.name!r} isn't in the memory of an NVIDIA GPU")
+        if self.held.dtype.kind == "V":
+            raise AttributeError(f"the array interface has no {self.dtype.name}: exchange the tensor by DLPack")
         data = (self.held.address() if self.held.size else 0), True
         backend.synchronize()
         return {

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from runtime.dtypes import bfloat16
 from runtime.gpu.memory import Buffer, DeviceArray, Place
 
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+_BFLOAT = 4
 _READ_ONLY = 1
 
 
@@ -76,9 +78,9 @@ def capsule(array: DeviceArray, versioned: bool) -> Any:
     backend = array.place.backend
     shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
     bits = 8 * array.dtype.itemsize
+    code = _BFLOAT if array.dtype == bfloat16.np else _CODES[array.dtype.kind]
     tensor = _Tensor(
-        array.address(), backend.dlpack_type, backend.ordinal, array.ndim, _CODES[array.dtype.kind], bits, 1, shape,
-        None, 0,
+        array.address(), backend.dlpack_type, backend.ordinal, array.ndim, code, bits, 1, shape, None, 0,
     )  # fmt: skip
     name = b"dltensor_versioned" if versioned else b"dltensor"
     made = _Versioned(1, 0, None, _given_back, _READ_ONLY, tensor) if versioned else _Managed(tensor, None, _given_back)
@@ -112,13 +114,12 @@ def taken(given: Any, place: Place) -> DeviceArray:
     tensor = structure.tensor
     shape = tuple(tensor.shape[: tensor.rank])
     kind = next((kind for kind, code in _CODES.items() if code == tensor.code), None)
-    if kind is None or tensor.lanes != 1:
+    is_bfloat = tensor.code == _BFLOAT and tensor.bits == 16
+    if (kind is None and not is_bfloat) or tensor.lanes != 1:
         raise BufferError(
             f"GPUs don't support tensors of DLPack's dtype ({tensor.code}, {tensor.bits}, {tensor.lanes})"
         )
-    dtype = np.dtype("bool" if kind == "b" else f"{kind}{tensor.bits // 8}")
-    if dtype.name == "float16":
-        raise BufferError("GPUs don't support float16 tensors")
+    dtype = bfloat16.np if is_bfloat else np.dtype("bool" if kind == "b" else f"{kind}{tensor.bits // 8}")
     if tensor.strides:
         step = 1
         for size, stride in zip(reversed(shape), reversed(tensor.strides[: tensor.rank])):

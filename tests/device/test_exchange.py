@@ -43,7 +43,7 @@ def dlpack_is_versioned() -> bool:
     return bool(np.lib.NumpyVersion(np.__version__) >= "2.1.0")
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16", "float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3, 4)])
 def test_there_and_back(dtype: str, shape: tuple[int, ...], gpu: Any) -> None:
     gpu.dlpack_type = 2  # taken for a GPU of NVIDIA's, to which NumPy doesn't come

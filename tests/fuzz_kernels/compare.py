@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
+from runtime.dtypes import finfo
 from tests.fuzz_kernels.program import Program
 
 _serial = itertools.count()
@@ -99,7 +100,8 @@ class Runs:
 def _moved(x: Any) -> Any:
     if not x.dtype.is_floating:
         return x
-    return x * (1 + 4 * float(np.finfo(x.dtype.np).eps)) + float(np.finfo(x.dtype.np).eps)
+    eps = float(finfo(x.dtype).eps)
+    return x * (1 + 4 * eps) + eps
 
 
 class _MovedConstants:
@@ -195,23 +197,24 @@ def _differ(one: Outcome, other: Outcome, name: str, eager: Outcome, perturbed: 
     return None
 
 
-def _tolerance(dtype: np.dtype) -> float:
-    return 1e-5 if dtype == np.float32 else 1e-12
+_TOLERANCES = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-12}
 
 
 def _unequal(a: np.ndarray, b: np.ndarray) -> str | None:
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{a.dtype}{a.shape} against {b.dtype}{b.shape}"
-    if a.dtype.kind != "f":
+    tolerance = _TOLERANCES.get(a.dtype.name)
+    if tolerance is None:
         return None if np.array_equal(a, b) else f"{np.count_nonzero(a != b)} elements differ"
+    a, b = a.astype(np.float64), b.astype(np.float64)
     if not np.array_equal(np.isnan(a), np.isnan(b)) or not np.array_equal(a[np.isinf(a)], b[np.isinf(a)]):
         return "NaN or infinity where there is none"
     fine = np.isfinite(a) & np.isfinite(b)
     if np.count_nonzero(np.isinf(a)) != np.count_nonzero(np.isinf(b)):
         return "infinity where there is none"
-    error = np.abs(a[fine].astype(np.float64) - b[fine])
+    error = np.abs(a[fine] - b[fine])
     scale = np.maximum(1.0, np.max(np.abs(a[fine]), initial=0.0))
-    return None if np.all(error <= _tolerance(a.dtype) * scale) else f"off by {np.max(error):.3g}"
+    return None if np.all(error <= tolerance * scale) else f"off by {np.max(error):.3g}"
 
 
 def _explained(a: np.ndarray, b: np.ndarray, moved: list[np.ndarray] | None, index: int) -> bool:
@@ -223,11 +226,11 @@ def _explained(a: np.ndarray, b: np.ndarray, moved: list[np.ndarray] | None, ind
     c = moved[index]
     if c.dtype != a.dtype or c.shape != a.shape or a.shape != b.shape:
         return bool(c.shape != a.shape)
-    if a.dtype.kind != "f":
+    if a.dtype.name not in _TOLERANCES:
         return not np.array_equal(a, c)
     with np.errstate(all="ignore"):
-        effect = np.abs(a.astype(np.float64) - c)
-        found = np.abs(a.astype(np.float64) - b)
+        effect = np.abs(a.astype(np.float64) - c.astype(np.float64))
+        found = np.abs(a.astype(np.float64) - b.astype(np.float64))
         if not np.all(np.isfinite(effect) | np.isnan(a) & np.isnan(c) | (a == c)):
             return True
         return bool(np.nanmax(found, initial=0.0) <= 50 * np.nanmax(effect, initial=0.0))

@@ -62,7 +62,7 @@ class Expressions:
             return None
         try:
             value = eval(text, {**self.globals, **self.values, **self.readable})
-            if not isinstance(value, ag.Tensor) or value.dtype.name in ("string", "bfloat16", "float16", "complex64"):
+            if not isinstance(value, ag.Tensor) or value.dtype.name in ("string", "complex64"):
                 return None
             return value if np.size(value.numpy()) <= LIMIT and value.shape.rank <= 4 else None
         except Exception:
@@ -240,7 +240,10 @@ class Expressions:
 
     def _cast(self) -> str | None:
         name = self._pick()
-        target = self.random.choice(["float32", "float32", "float64", "int32", "int64", "bool", "uint8", "int8"])
+        narrow = ["float16", "bfloat16"]
+        target = self.random.choice(
+            ["float32", "float32", "float64", "int32", "int64", "bool", "uint8", "int8", *narrow]
+        )
         return name and f"ag.cast({name}, ag.{target})"
 
     def _product(self) -> str | None:

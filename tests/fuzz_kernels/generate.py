@@ -25,7 +25,7 @@ _SHARING = {
     "alias": 2.0, "swap": 2.0, "array": 1.0, "write": 2.5, "take": 2.5, "list": 0.7, "change": 1.5, "slice_assign": 0.8,
     "element_update": 3.0, "small": 3.0, "for": 3.0, "while": 1.0, "if": 2.5, "update": 1.0, "new": 0.5,
 }  # fmt: skip
-_DTYPES = ["float32", "float32", "float64", "int32", "int32", "int64", "bool", "uint8"]
+_DTYPES = ["float32", "float32", "float64", "int32", "int32", "int64", "bool", "uint8", "float16", "bfloat16"]
 
 
 class Generator(Sharing):
@@ -81,10 +81,11 @@ class Generator(Sharing):
         random = f"np.random.default_rng({choose.randint(0, 99)})"
         if dtype == "bool":
             return f"{random}.integers(0, 2, {shape}).astype('bool')"
-        if dtype.startswith("float"):
+        if "float" in dtype:
             if choose.random() < 0.7:
                 return f"({random}.integers(-12, 13, {shape}) / 4).astype('{dtype}')"
-            return f"{random}.normal(size={shape}).astype('{dtype}')" if shape else f"np.{dtype}({choose.gauss(0, 2)})"
+            number = f"np.float32({choose.gauss(0, 2)}).astype('{dtype}')"
+            return f"{random}.normal(size={shape}).astype('{dtype}')" if shape else number
         low = 0 if dtype == "uint8" else -5
         return f"{random}.integers({low}, 6, {shape}).astype('{dtype}')"
 

@@ -25,6 +25,7 @@ import numpy as np
 from runtime import profiling
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.backends.driver import compile_kernel, record_of
+from runtime.codegen.backends.numba_backend import compiler as numba_compiler
 from runtime.codegen.kernel.source import KernelSource, Slot
 from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.context import commit
@@ -42,7 +43,8 @@ def load(source: KernelSource) -> NativeCall:
     """
     entry = compile_kernel(source)
     record = record_of(source)
-    return make_stub(source, entry, record is not None and record.compiler == llvm_backend.NAME)
+    compiler = record.compiler if record is not None else ""
+    return make_stub(source, entry, compiler == llvm_backend.NAME, bits=compiler == numba_compiler.NAME)
 
 
 def make_device_stub(
@@ -68,11 +70,11 @@ def make_stub(
     gives_numpy: bool,
     load_general: Callable[[KernelSource], NativeCall] | None = None,
     int64: bool = False,
+    bits: bool = False,
 ) -> NativeCall:
     """The stub for an entry point. gives_numpy: it returns NumPy scalars, except for int64, which is Python's int
-    unless `int64` says so, and knows floats of 16 bits; otherwise it takes and gives their bits. load_general: see
+    unless `int64` says so. bits: it takes and gives the bits of float16 and bfloat16. load_general: see
     `make_device_stub`."""
-    bits = not gives_numpy
     space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
     space["uint16"] = np.uint16
     record = record_of(source)
@@ -100,7 +102,7 @@ def make_stub(
         if index in source.passed:
             results.append(names[source.passed[index]])
             continue
-        parts, text = _result(index, slot, space, gives_numpy, int64)
+        parts, text = _result(index, slot, space, gives_numpy, int64, bits)
         targets += parts
         results.append(text)
     commits: list[str] = []
@@ -110,7 +112,7 @@ def make_stub(
         targets += [f"set{index}", f"kept{index}"]
         commits += [
             f"    if set{index}:",
-            f"        commit({_result(index, slot, space, gives_numpy, int64, 'kept')[1]}, variable{index})",
+            f"        commit({_result(index, slot, space, gives_numpy, int64, bits, 'kept')[1]}, variable{index})",
         ]
     parameters = "arguments" if borrowed is None else "arguments, streams"
     lines = [f"def call({parameters}):"]
@@ -208,7 +210,10 @@ def _argument(name: str, slot: Slot, space: dict[str, Any], bits: bool) -> list[
     assert slot.dtype is not None
     view = ".view(uint16)" if bits and slot.dtype.is_narrow else ""
     if slot.kind == "scalar":
-        return [f"{name}[()]{view}" if slot.dtype.is_narrow else name]  # never an array of rank 0
+        if not slot.dtype.is_narrow:
+            return [name]
+        space["ndarray"] = np.ndarray
+        return [f"({name}[()] if {name}.__class__ is ndarray else {name}){view}"]
     if slot.kind == "stack":
         parts = [f"{name}.store.data{view}", f"{name}.top"]
         return [*parts, f"{name}.store.dims", f"{name}.dims_top"] if slot.rank else parts
@@ -219,7 +224,7 @@ def _argument(name: str, slot: Slot, space: dict[str, Any], bits: bool) -> list[
 
 
 def _result(
-    index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, int64: bool, base: str = "r"
+    index: int, slot: Slot, space: dict[str, Any], gives_numpy: bool, int64: bool, bits: bool, base: str = "r"
 ) -> tuple[list[str], str]:
     """The names that a kernel's result is unpacked to, and the expression of the output."""
     name = f"{base}{index}"
@@ -227,7 +232,7 @@ def _result(
         return [], "None"
     assert slot.dtype is not None
     view = ""
-    if slot.dtype.is_narrow and not gives_numpy:
+    if bits and slot.dtype.is_narrow:
         space[f"np_{slot.dtype.name}"] = slot.dtype.np
         view = f".view(np_{slot.dtype.name})"
     if slot.kind == "array":
