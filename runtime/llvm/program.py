@@ -136,6 +136,7 @@ class Program:
     modules     formulas that are used: symbol → the module to link
     lanes       of each loop whose trips run side by side, how many do
     vectors     whether LLVM may find loops to make vectors of, or functions to write out where they are called
+    repeats     whether the kernel has loops besides those over elements
     """
 
     def __init__(
@@ -155,6 +156,7 @@ class Program:
         self.modules: dict[str, str] = {}
         self.lanes: list[int] = []
         self.vectors = True
+        self.repeats = any(isinstance(item, ir.While) for each in own.values() for item in ir.walk(each.body))
         self._formulas = library.formulas
         self._own = set(own)
         self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}

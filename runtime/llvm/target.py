@@ -29,8 +29,9 @@ _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
 _CALL_NUMBER = re.compile(r" // callseq.*$", re.MULTILINE)
 _options = threading.RLock()  # LLVM's options are the process's: held while code is made by them
-# Which of LLVM's passes run: all; those for loops that are to have no vectors; few, see `_optimise_quickly`.
-Passes = Literal["all", "scalar", "few"]
+# Which of LLVM's passes run: all; all, and before those that simplify functions, for nests that a loop repeats; those
+# for loops that are to have no vectors; few, see `_optimise_quickly`.
+Passes = Literal["all", "twice", "scalar", "few"]
 _KNOWN = (20, 21, 22)  # the versions of LLVM that have our options; any other would end the process
 
 
@@ -217,7 +218,7 @@ def assembly(text: str, modules: Iterable[str], passes: Passes = "all", later: s
 
 def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, later: str) -> Any:
     machine, modules = _machine(), list(modules)
-    has_vectors = passes == "all"
+    has_vectors = passes in ("all", "twice")
     module = _linked(text, modules if has_vectors or not later else [*modules, later], machine)
     # Level 3 takes a quarter longer and makes no workload of `benchmarks` faster.
     options = llvm.create_pipeline_tuning_options(speed_level=level)
@@ -227,11 +228,14 @@ def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, la
         _optimise_quickly(module, builder)
         return module
     if has_vectors:
+        if passes == "twice":
+            _simplify(module, builder)
         builder.getModulePassManager().run(module, builder)
         if later:
             module.link_in(_parsed(later))
             _inline(module, builder)
     else:
+        _write_out(module, builder)
         _simplify(module, builder)
     if divide_by_newton.may_change("".join([text, *modules])):
         module = _with_fewer_divisions(module, builder)
