@@ -102,7 +102,7 @@ def _passes(gradient: str | None, again: Callable[[], GraphFunction]) -> str:
         count = len(steps)
         for native, part in parts(function.executable.graph):
             if native:
-                rewrite("recursive captures", part)
+                rewrite("narrow floats", rewrite("recursive captures", part))
     found = [step for step in steps[:count] if step.program in own] + steps[count:]
     changes = list(_changes(found)) or ["# no pass changes it"]
     return "\n\n".join(["# before the passes\n" + found[0].before, *changes])

@@ -197,6 +197,13 @@ def test_programs(program: Callable[..., Any], dtype: DType) -> None:
     assert [why_interpreted(node) for node in nodes if not is_native(node)] == []
 
 
+def test_the_passes_show_where_float32_is_used() -> None:
+    function = ag.function(lambda x: x * x)
+    concrete = function.get_concrete_function(ag.TensorSpec([3], ag.bfloat16))
+    changes = concrete.as_text("passes").partition("narrow floats")[2]
+    assert "float32[3] = cast(%x)" in changes and "bfloat16[3] = cast(" in changes
+
+
 @NARROW
 @pytest.mark.parametrize("program", [chain, loop], ids=lambda f: f.__name__)
 def test_gradients(program: Callable[..., Any], dtype: DType) -> None:
