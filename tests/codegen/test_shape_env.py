@@ -197,6 +197,7 @@ def count_kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
+@pytest.mark.usefixtures("empty_cache")
 def test_there_are_two_kernels_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = count_kernels(monkeypatch)
     f = ag.function(rolled, input_signature=[ROW], jit_compile=True)

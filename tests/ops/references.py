@@ -186,6 +186,7 @@ def row_update(buffer, i, value):
 
 
 REFERENCES = {
+    "to_device": lambda x, device: x,
     "check_numerics": lambda x, message: x,
     "floordiv": lambda x, y: np.floor(x / y) if x.dtype.kind == "f" else x // y,
     "floormod": lambda x, y: x - np.floor(x / y) * y if x.dtype.kind == "f" else x % y,

@@ -9,7 +9,7 @@ import numpy as np
 from runtime.dtypes import DType, as_dtype, float16, float32, float64
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.result_types import FORMULAS
-from runtime.kernel_ir.types import INT64, SCALARS, Scalar
+from runtime.kernel_ir.types import SCALARS, Scalar
 
 HEAD = """import math
 
@@ -49,11 +49,11 @@ def narrow(expr: ir.Expr, dtype: DType) -> ir.Expr:
     """The result of an arithmetic expression over operands of `dtype`, back in `dtype`.
 
     Integers are computed in 64 bits and narrowed. The sum of bools is an integer, and true if one of them is. Floats
-    need no conversion.
+    and int64 need no conversion.
     """
     if dtype.is_bool:
         return expr if expr.type == machine_type(dtype) else ir.Compare("!=", expr, ir.ZERO)
-    if dtype.is_floating or expr.type == machine_type(dtype) == INT64:
+    if dtype.is_floating or dtype.name == "int64":
         return expr
     return ir.Convert(machine_type(dtype), expr)
 

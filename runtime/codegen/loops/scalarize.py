@@ -116,7 +116,7 @@ class Scalarization:
 
 def _drop_mere_moves(graph: Graph, found: set[Node]) -> None:
     """Drops ops that only move elements, if nothing needs these one by one: as views they cost nothing. (A number is
-    one: it would be stored to be loaded.)"""
+    one: it would be stored to be loaded. But of integers read off shapes, more is known as views.)"""
     kept = set(graph.outputs)
     for node in reversed(graph.nodes):
         if node in found and node.op.is_move and not any(value in kept or _is_number(value) for value in node.outputs):
@@ -126,7 +126,7 @@ def _drop_mere_moves(graph: Graph, found: set[Node]) -> None:
 
 
 def _is_number(value: Value) -> bool:
-    return isinstance(value.type, TensorType) and value.type.rank == 0
+    return isinstance(value.type, TensorType) and value.type.rank == 0 and not value.dtype.is_integer
 
 
 def _is_supported(node: Node) -> bool:

@@ -32,7 +32,7 @@ from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Known, checks, known_of, range_of, result_of
 from runtime.codegen.symbolic.shape_env import Assumed
 from runtime.codegen.symbolic.varying_carries import VaryingCarries
-from runtime.dtypes import DType
+from runtime.dtypes import DType, int64
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
 from runtime.kernel_ir import ir
@@ -410,7 +410,10 @@ class Lowering(Sizes):
             for index, operand in enumerate(operands)
         ]
         expr = rule_expression(node.op.scalar, operands, sources, output)
-        return scalars.narrow(scalars.fast(expr, output, alone), output)
+        found = scalars.narrow(scalars.fast(expr, output, alone), output)
+        if output is int64 and found.type != INT64 and node.outputs[0].shape != ():
+            return ir.Convert(INT64, found)  # numbers that were widened keep their type, elements have the array's
+        return found
 
     def define_scalar(self, node: Node, expr: ir.Expr, pure: bool = True, known: Known | None = None) -> None:
         """Binds a node's rank-0 output; short expressions that are used once aren't named. `pure`: doesn't read

@@ -350,6 +350,7 @@ TO_DEVICE = register(
         cheap=True,
         doc="The same tensor on a device, in functions that name several (`engine/across_devices.py`).",
         label="Identity",
+        samples=(Sample(((2, 3),), {"device": "/device:CPU:0"}), Sample(((),), {"device": "/device:GPU:1"})),
         kinds="biufcO",
         is_copy_to_device=True,
         is_move=True,
