@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -313,39 +313,47 @@ class _Step:
 
 
 class _Sequence:
-    """Runs the steps; values are kept in numbered slots until their last use."""
+    """Runs the steps, by Python code that is made for them, since a loop over lists takes longer than small kernels:
+
+        def run(inputs):
+            v0, v1, = inputs
+            v2, = calls[0]([v0, v1])
+            v0 = None
+            v3, = calls[1]([v1, v2])
+            v1 = v2 = None
+            return [v3]
+
+    Values are kept until their last use.
+    """
 
     def __init__(self, graph: Graph, steps: Sequence[_Step]) -> None:
-        slot: dict[Value, int] = {value: index for index, value in enumerate(graph.inputs)}
-        for step in steps:
-            for value in step.outputs:
-                slot[value] = len(slot)
-        last_use = {slot[v]: index for index, step in enumerate(steps) for v in step.inputs}
-        self.size = len(slot)
-        self.outputs = [slot[v] for v in graph.outputs]
-        keep = set(self.outputs)
-        self._index = {step: index for index, step in enumerate(steps)}
-        self.steps: list[tuple[Call, list[int], list[int], list[int]]] = [
-            (
-                step.call,
-                [slot[v] for v in step.inputs],
-                [slot[v] for v in step.outputs],
-                [s for s, at in last_use.items() if at == index and s not in keep],
-            )
-            for index, step in enumerate(steps)
-        ]
+        names: dict[Value, str] = {}
+        for value in (*graph.inputs, *(value for step in steps for value in step.outputs)):
+            names[value] = f"v{len(names)}"
+        last_use = {value: number for number, step in enumerate(steps) for value in step.inputs}
+        lines = [f"{_targets(names[value] for value in graph.inputs)}inputs"]
+        for number, step in enumerate(steps):
+            sources = ", ".join(names[value] for value in step.inputs)
+            lines.append(f"{_targets(names[value] for value in step.outputs)}calls[{number}]([{sources}])")
+            dead = [value for value, last in last_use.items() if last == number and value not in graph.outputs]
+            lines += ["".join(f"{names[value]} = " for value in dead) + "None"] if dead else []
+        lines.append(f"return [{', '.join(names[value] for value in graph.outputs)}]")
+        text = "\n    ".join(["def run(inputs):", *lines])
+        self._index = {step: number for number, step in enumerate(steps)}
+        self._calls = [step.call for step in steps]
+        space: dict[str, Any] = {"calls": self._calls}
+        exec(compile(text, f"{__file__}: steps of {graph.name}", "exec"), space)
+        self._run: Call = space.pop("run")  # which refers to `space`
 
     def take(self, step: _Step) -> None:
         """Switches to the step's current callable. (Other threads may be running.)"""
-        index = self._index[step]
-        self.steps[index] = (step.call, *self.steps[index][1:])
+        self._calls[self._index[step]] = step.call
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        slots: list[Any] = [None] * self.size
-        slots[: len(inputs)] = inputs
-        for call, sources, targets, dead in self.steps:
-            for target, value in zip(targets, call([slots[s] for s in sources])):
-                slots[target] = value
-            for s in dead:
-                slots[s] = None
-        return [slots[s] for s in self.outputs]
+        return self._run(inputs)
+
+
+def _targets(names: Iterable[str]) -> str:
+    """What takes the values of a list apart."""
+    found = "".join(f"{name}, " for name in names)
+    return f"{found}= " if found else ""
