@@ -343,6 +343,7 @@ class _Sequence:
         self._calls = [step.call for step in steps]
         space: dict[str, Any] = {"calls": self._calls}
         exec(compile(text, f"{__file__}: steps of {graph.name}", "exec"), space)
+        self._count = len(graph.inputs)
         self._run: Call = space.pop("run")  # which refers to `space`
 
     def take(self, step: _Step) -> None:
@@ -350,7 +351,9 @@ class _Sequence:
         self._calls[self._index[step]] = step.call
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        return self._run(inputs)
+        """Order tokens, which have no value and come last, may be left out."""
+        missing = self._count - len(inputs)
+        return self._run([*inputs, *[None] * missing] if missing else inputs)
 
 
 def _targets(names: Iterable[str]) -> str:

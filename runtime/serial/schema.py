@@ -31,6 +31,7 @@ from runtime.types import StackType, TensorType, TokenType
 Check = Callable[[Any], bool]
 
 _WORD = re.compile(r"[A-Za-z0-9_\-]{0,40}")
+_DEVICE = re.compile(r"/device:[A-Z]{1,20}:[0-9]{1,6}")
 
 
 def _is(*kinds: type) -> Check:
@@ -102,6 +103,7 @@ _CHECKS: dict[str, Check] = {
     "axis": _either(_int, _none, _ints),
     "call": _is(Call, Applied, PulledBack),
     "constant_values": _is(int, float, bool),
+    "device": lambda value: type(value) is str and bool(_DEVICE.fullmatch(value)),
     "memory": _is(Budget),
     "error": lambda value: type(value) is ErrorTemplate or (type(value) is str and value in errors.BY_NAME),
     "joint": _either(_bytes, _none),
