@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import itertools
 import operator
 import weakref
@@ -356,13 +355,10 @@ class ConcreteFunction(Generic[P, Result]):
         own = [v.own_value() for v in self.variables] if self._variables else []
         token = [_NO_TOKEN] if self._variables and self._has_token else []
         extra = self._extra
-        if placing and self._captures and not ctx.recorders and self._is_on_one_device:  # tapes know them by identity
+        across = bool(placing) and self.function.executable.names_devices
+        if placing and self._captures and not ctx.recorders and not across:  # tapes know them by identity
             extra = self._extra_at(placing[0].place_of_graph([*tensors, *own], self.function.device))
         return [*tensors, *extra, *own, *token]
-
-    @functools.cached_property
-    def _is_on_one_device(self) -> bool:
-        return not any(node.op.is_copy_to_device for node in self.graph.nodes)
 
     def _extra_at(self, place: Any) -> list[Any]:
         """What was captured, for a call that runs on a GPU: copied there once."""

@@ -11,19 +11,13 @@ from typing import Any
 
 from runtime import device as devices
 from runtime.engine.executable import Executable
-from runtime.engine.partition import part_by_part
+from runtime.engine.partition import part_by_part, runs
 from runtime.engine.placed_graph import PlacedGraph, on_host
 from runtime.gpu.memory import Place
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.passes.rewrites.repetition import is_constant
 from runtime.types import TokenType
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
-
-
-def names_devices(graph: Graph) -> bool:
-    """Whether a graph may run on several devices."""
-    return any(node.op.is_copy_to_device for node in graph.nodes)
 
 
 class GraphAcrossDevices:
@@ -39,14 +33,7 @@ class GraphAcrossDevices:
         self.graph = graph
         self._jit_compile = jit_compile
         self._placed: list[PlacedGraph] = []
-        self._cuts: list[tuple[Place | None, list[Node]]] = []
-        where = _places(graph, places, default)
-        for node in graph.nodes:
-            if is_constant(node):
-                continue
-            if not self._cuts or self._cuts[-1][0] is not where[node]:
-                self._cuts.append((where[node], []))
-            self._cuts[-1][1].append(node)
+        self._cuts: list[tuple[Place | None, list[Node]]] = runs(graph, _places(graph, places, default).__getitem__)
         self._call: Call | None = None
 
     @property

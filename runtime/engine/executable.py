@@ -88,6 +88,11 @@ class Executable:
         self.placed: dict[Any, Any] = {}  # GPU -> the graph compiled for it (`placed_graph.py`)
         self._error: Exception | None = None  # of the background compiler, with AUTOGRAPH_STRICT=1
 
+    @functools.cached_property
+    def names_devices(self) -> bool:
+        """Whether the graph may run on several devices (`across_devices.py`)."""
+        return any(node.op.is_copy_to_device for node in self.graph.nodes)
+
     @property
     def is_native(self) -> bool:
         """Whether calls run native code (at least for parts of the graph)."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.engine.partition import runs
 from runtime.gpu.interface import Product
 from runtime.gpu.memory import DeviceArray, Place
 from runtime.graph.ir import Graph, Node
@@ -28,15 +29,11 @@ _UNKNOWN = 256  # what a size is taken for
 def cuts(graph: Graph) -> list[list[Node]]:
     """The parts of a graph, each of which is one product for the library or has none; none if it has no such product
     at all."""
-    nodes = [node for node in graph.nodes if node.op.name != "constant"]
-    if not any(map(is_large, nodes)) or any(_is_complex(value) for node in nodes for value in node.inputs):
+    found = runs(graph, lambda node: node if is_large(node) else None)
+    has_complex = any(_is_complex(value) for _, nodes in found for node in nodes for value in node.inputs)
+    if has_complex or all(product is None for product, _ in found):
         return []
-    found: list[list[Node]] = []
-    for node in nodes:
-        if is_large(node) or not found or is_large(found[-1][0]):
-            found.append([])
-        found[-1].append(node)
-    return found
+    return [nodes for _, nodes in found]
 
 
 def _is_complex(value: Any) -> bool:

@@ -8,6 +8,7 @@ native          native              a whole (its inner loops may still be replac
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -215,15 +216,13 @@ def segments(graph: Graph) -> list[tuple[bool, list[Node]]]:
 
 def _runs(graph: Graph) -> list[tuple[bool, list[Node]]]:
     """The nodes without constants, split where nativeness changes."""
-    runs: list[tuple[bool, list[Node]]] = []
-    for node in graph.nodes:
-        if is_constant(node):
-            continue
-        native = not _has_too_many_operands(node) and is_native(node)
-        if not runs or runs[-1][0] != native:
-            runs.append((native, []))
-        runs[-1][1].append(node)
-    return runs
+    return runs(graph, lambda node: not _has_too_many_operands(node) and is_native(node))
+
+
+def runs(graph: Graph, key: Callable[[Node], Any]) -> list[tuple[Any, list[Node]]]:
+    """The nodes without constants in program order, split where what `key` gives changes; each part with its key."""
+    nodes = (node for node in graph.nodes if not is_constant(node))
+    return [(found, list(group)) for found, group in itertools.groupby(nodes, key)]
 
 
 def _has_too_many_operands(node: Node) -> bool:

@@ -21,7 +21,7 @@ from runtime.engine import library_products
 from runtime.engine.executable import can_describe_values
 from runtime.engine.host_loops import STEERED, steered
 from runtime.engine.library_products import LibraryProduct
-from runtime.engine.partition import part_by_part, sequence
+from runtime.engine.partition import part_by_part, runs, sequence
 from runtime.gpu.memory import DeviceArray, Place, Traffic
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node
@@ -132,21 +132,17 @@ class PlacedGraph:
     def _divided(self, part: Graph, why: str) -> Call:
         """A part that can't be a kernel: the host steers the loops and conditionals whose bodies have work for the GPU;
         the rest runs on the CPU."""
-        nodes = [node for node in part.nodes if not is_constant(node)]
-        if not any(map(_has_work_for_gpu, nodes)):
+        cuts = runs(part, lambda node: node if _has_work_for_gpu(node) else None)
+        if all(steered is None for steered, _ in cuts):
             return self._on_cpu(part, why, _interpreting(part))
-        cuts: list[list[Node]] = []
-        for node in nodes:
-            if not cuts or _has_work_for_gpu(node) or _has_work_for_gpu(cuts[-1][-1]):
-                cuts.append([])
-            cuts[-1].append(node)
 
         def make(number: int, own: Graph) -> Call:
-            if _has_work_for_gpu(cuts[number][0]):
+            steered, nodes = cuts[number]
+            if steered is not None:
                 return self._by_host(own)
-            return self._native(own) if all(map(is_native, cuts[number])) else self._interpreted(own)
+            return self._native(own) if all(map(is_native, nodes)) else self._interpreted(own)
 
-        return part_by_part(part, cuts, make)
+        return part_by_part(part, [nodes for _, nodes in cuts], make)
 
     def _by_host(self, part: Graph) -> Call:
         """A loop or conditional whose regions become parts of their own."""

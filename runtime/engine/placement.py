@@ -17,7 +17,7 @@ from runtime import device as devices
 from runtime import errors
 from runtime.codegen.kernel.source import NATIVE_DTYPES, NotNative
 from runtime.context import ctx, placing
-from runtime.engine.across_devices import GraphAcrossDevices, names_devices
+from runtime.engine.across_devices import GraphAcrossDevices
 from runtime.engine.placed_graph import PlacedGraph, no_form
 from runtime.gpu.memory import DeviceArray, Place, on_place
 from runtime.graph.builder import Builder
@@ -171,7 +171,7 @@ class Placer:
     ) -> PlacedGraph | GraphAcrossDevices | None:
         """A graph as it runs on a GPU, or on the devices that it names; None for the CPU."""
         graph = executable.graph
-        if names_devices(graph):
+        if executable.names_devices:
             # `explain` passes the arguments of a call only.
             each = (*map(_place_of, inputs), *[None] * (len(graph.inputs) - len(inputs)))
             key: Any = (place, *each)
