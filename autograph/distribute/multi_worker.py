@@ -65,14 +65,19 @@ class MultiWorkerMirroredStrategy(Strategy):
     communication_options  `ag.distribute.experimental.CommunicationOptions`
     communicator           an `mpi4py.MPI.Comm` of the processes; default: all
 
-    Raises UnimplementedError if mpi4py or an MPI library is missing.
+    Raises UnimplementedError if mpi4py or an MPI library is missing, TypeError for options of another class.
     """
 
     def __init__(
         self, cluster_resolver: Any = None, communication_options: CommunicationOptions | None = None,
         communicator: Any = None,
     ) -> None:  # fmt: skip
-        options = communication_options or CommunicationOptions()
+        options = CommunicationOptions() if communication_options is None else communication_options
+        if not isinstance(options, CommunicationOptions):
+            raise TypeError(
+                "communication_options must be an ag.distribute.experimental.CommunicationOptions, got "
+                f"{communication_options!r}"
+            )
         self._group = world.joined(communicator, options.timeout_seconds)
         self._pack = options.bytes_per_pack or None
         self.extended = _Extended(self)

@@ -38,6 +38,11 @@ def test_devices(cpus):
         ag.distribute.MirroredStrategy(["CPU:0", "CPU:3"])
 
 
+def test_options_of_another_class_are_refused():
+    with pytest.raises(TypeError, match="communication_options must be .*CommunicationOptions, got 3"):
+        ag.distribute.MultiWorkerMirroredStrategy(communication_options=3)
+
+
 def replica_numbers():
     replica = ag.distribute.get_replica_context()
     number = replica.replica_id_in_sync_group
