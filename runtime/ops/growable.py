@@ -216,6 +216,8 @@ ROW_ADD: OpDef = register(
             Sample(((3,), (), ()), fixed={1: np.int32(3)}),
         ),
         is_update=True,
+        joins="add",
+        updates_once=lambda node: True,
         keeps_rows=True,
         by_parts=True,
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
+from runtime import dtypes
 from runtime.codegen.lower.lower_graph import lower
 from runtime.engine.function import to_run
 from runtime.graph.ir import Graph
@@ -52,6 +53,9 @@ class Library:
         self.elements = 0  # that were copied
 
     sin, cos, exp, tanh = np.sin, np.cos, np.exp, np.tanh
+    float16, bfloat16 = dtypes.float16.np, dtypes.bfloat16.np
+    from_float16 = from_bfloat16 = np.float32
+    to_float16, to_bfloat16 = dtypes.float16.np.type, dtypes.bfloat16.np.type
 
     @staticmethod
     def flat(array: Any) -> Any:

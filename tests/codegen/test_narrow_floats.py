@@ -14,6 +14,7 @@ from runtime.codegen.backends.call_stub import load
 from runtime.codegen.kernel_library import functions
 from runtime.codegen.lower.lower_graph import is_native, lower, why_interpreted
 from runtime.dtypes import DType
+from tests.autodiff.work import value_and_gradients
 from tests.ops import structured
 from tests.ops.test_structured import attempt, eager, graph_of, samples
 
@@ -181,7 +182,31 @@ def branches(x: Any, y: Any) -> Any:
     return low, high
 
 
-PROGRAMS = [chain, loop, stored, branches]
+def updates(x: Any, y: Any) -> Any:
+    """Each changes one element, or elements that differ."""
+    for i in ag.range(1, 9):
+        x = ag.tensor_scatter_nd_add(x, [[i]], [x[i - 1] * y[i]])
+        y = ag.tensor_scatter_nd_max(y, [[i]], [x[i] * 0.5])
+        y = ag.tensor_scatter_nd_min(y, [[i - 1]], [y[i]])
+    return x, y
+
+
+def updates_of_rows(x: Any, y: Any) -> Any:
+    rows = ag.reshape(ag.concat([x, y], 0), [6, 3])
+    for i in ag.range(5):
+        rows = ag.tensor_scatter_nd_add(rows, [[i]], [rows[i] * rows[i + 1]])
+        rows = ag.tensor_scatter_nd_max(rows, [[i + 1, 1]], [rows[i, 2]])
+    return ag.reduce_sum(rows * rows), rows
+
+
+def updates_of_the_same_element(x: Any, y: Any) -> Any:
+    """Several updates of an element are added in float32 and rounded once."""
+    for i in ag.range(8):
+        x = ag.tensor_scatter_nd_add(x, [[i], [i + 1], [i]], [y[i], 0.125 * y[i], 3.0 * y[i + 1]])
+    return (x,)
+
+
+PROGRAMS = [chain, loop, stored, branches, updates, updates_of_rows, updates_of_the_same_element]
 
 
 @NARROW
@@ -205,7 +230,7 @@ def test_the_passes_show_where_float32_is_used() -> None:
 
 
 @NARROW
-@pytest.mark.parametrize("program", [chain, loop], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", [chain, loop, updates, updates_of_rows], ids=lambda f: f.__name__)
 def test_gradients(program: Callable[..., Any], dtype: DType) -> None:
     """Of a compiled step: the bits of eager Python's."""
     random = np.random.default_rng(3)
@@ -220,3 +245,24 @@ def test_gradients(program: Callable[..., Any], dtype: DType) -> None:
     wanted, found = gradient(x, y), ag.function(gradient, jit_compile=True)(x, y)
     for want, got in zip(wanted, found):
         assert got.dtype is dtype and same(want.numpy(), got.numpy())
+
+
+def added(x: Any) -> Any:
+    for i in ag.range(1, ag.shape(x)[0]):
+        x = ag.tensor_scatter_nd_add(x, [[i]], [x[i - 1] * x[i]])
+    return ag.reduce_sum(x)
+
+
+def largest(x: Any) -> Any:
+    for i in ag.range(1, ag.shape(x)[0]):
+        x = ag.tensor_scatter_nd_max(x, [[i]], [x[i - 1] * 2.0])
+    return ag.reduce_sum(x)
+
+
+@NARROW
+@pytest.mark.parametrize("program", [added, largest], ids=lambda f: f.__name__)
+def test_work_of_updates_is_linear(program: Callable[..., Any], dtype: DType) -> None:
+    """An update converts the element that it changes, not the array; so does its gradient."""
+    counts = [value_and_gradients(program, ag.ones([size], dtype)) for size in (20, 40, 80)]
+    for small, middle, large in zip(*counts):
+        assert large - middle <= 2.1 * (middle - small)

@@ -14,9 +14,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.dtypes import DType
+from runtime.codegen.kernel import scalars
+from runtime.dtypes import DType, float32
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_expression
+from runtime.ops.table import OpDef
 
 # Names in kernel text that aren't its variables.
 _OWN = {"np", "math", "kernel", "lib", ir.TICKS, "threads", "first", "last"}
@@ -56,6 +58,13 @@ def rule_expression(rule: Any, operands: Sequence[ir.Expr], sources: Sequence[DT
     """The expression of an op's scalar rule with the given operands."""
     template = template_of(rule, operands, sources, output)
     return ir.substituted(template, {_slot(k): each for k, each in enumerate(operands)})
+
+
+def joined(op: OpDef, element: ir.Expr, update: ir.Expr, dtype: DType) -> ir.Expr:
+    """The new element of an update by an elementwise op, in `dtype`; of narrow floats it is computed in float32."""
+    own = float32 if dtype.is_narrow else dtype
+    operands = [scalars.convert(each, dtype, own) for each in (element, update)]
+    return scalars.convert(scalars.narrow(rule_expression(op.scalar, operands, [own, own], own), own), own, dtype)
 
 
 def template_of(rule: Any, operands: Sequence[ir.Expr], sources: Sequence[DType], output: DType) -> ir.Expr:

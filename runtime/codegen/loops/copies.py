@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen.kernel import scalars
+from runtime.codegen.kernel.names import joined
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Vector, Virtual
 from runtime.codegen.loops.access import Access
 from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.loops.loop_nest import Nest
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
+from runtime.ops.table import OPS
 
 
 def copy(low: KernelBuilder, target: Array, ref: Any, add: bool = False, dims: Dims | None = None) -> None:
@@ -33,7 +34,7 @@ def copy(low: KernelBuilder, target: Array, ref: Any, add: bool = False, dims: D
         element = source.element(nest.loops, nest.name_offset)
         into = place.element(nest.loops, nest.name_offset)
         assert isinstance(into, ir.Load)
-        low.add(ir.Store(into.array, into.index, scalars.narrow(into + element, target.dtype) if add else element))
+        low.add(ir.Store(into.array, into.index, joined(OPS["add"], into, element, target.dtype) if add else element))
 
     nest.lower_loops(nest.loops, body)
 

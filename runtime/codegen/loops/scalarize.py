@@ -19,6 +19,7 @@ import numpy as np
 
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
+from runtime.codegen.kernel.names import joined
 from runtime.codegen.kernel.values import Array, Broadcast, Scalar, Vector, Virtual
 from runtime.codegen.loops.access import total
 from runtime.codegen.loops.buffer_reuse import Updates
@@ -291,7 +292,7 @@ def _slice_add(low: KernelBuilder, dtype: DType, total: Any, dy: Any, spec: Any)
     places = OPS["strided_slice"].kernel(np.arange(total.size).reshape(total.shape), spec=spec)
     made = total.copy().reshape(-1)
     for place, expr in zip(np.ravel(places), np.broadcast_to(dy, np.shape(places)).flat):
-        made[place] = low.assign(scalars.narrow(made[place] + expr, dtype))
+        made[place] = low.assign(joined(OPS["add"], made[place], expr, dtype))
     return made.reshape(total.shape)
 
 

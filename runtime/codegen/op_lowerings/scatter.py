@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.codegen.kernel import scalars
-from runtime.codegen.kernel.names import rule_expression
+from runtime.codegen.kernel.names import joined
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.loops.access import total as total_of
 from runtime.codegen.loops.scalarize import is_small, items, vector
@@ -30,15 +29,6 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 from runtime.ops.table import OPS
 from runtime.shapes import element_count
-
-# The op that joins an element and its update; None: the update replaces it.
-_JOINED = {
-    "tensor_scatter_nd_update": None,
-    "tensor_scatter_nd_add": "add",
-    "tensor_scatter_nd_max": "maximum",
-    "tensor_scatter_nd_min": "minimum",
-    "scatter_nd": "add",
-}
 
 
 def _refusal(node: Node) -> str | None:
@@ -56,7 +46,8 @@ def _refusal(node: Node) -> str | None:
     )
 
 
-REFUSALS.update(dict.fromkeys([*_JOINED, "gather_nd"], _refusal))
+_UPDATES = ["tensor_scatter_nd_update", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min"]
+REFUSALS.update(dict.fromkeys([*_UPDATES, "scatter_nd", "gather_nd"], _refusal))
 
 
 # (offset in the table, number) -> statement
@@ -72,7 +63,7 @@ class Places:
     inner: Dims  # the dimensions of what each selects
 
 
-@emitter(*[name for name in _JOINED if name != "scatter_nd"])
+@emitter(*_UPDATES)
 def _scatter(low: Lowering, node: Node) -> None:
     _, indices, updates = node.inputs
     places = _places(low, low.dims(node.inputs[0]), indices)
@@ -83,10 +74,10 @@ def _scatter(low: Lowering, node: Node) -> None:
     flags = _Flags(low, node, total, indices, new, places) if len(node.outputs) > 1 else None
     if flags is not None and flags.are_wanted:
         flags.read_before()
-        _write(low, node, total, indices, flags.new, places)
+        _write(low, node, total, indices, flags.new, places, node.op.joins)
         flags.compare()
     else:
-        _write(low, node, total, indices, new, places)
+        _write(low, node, total, indices, new, places, node.op.joins)
 
 
 @emitter("scatter_nd")
@@ -95,7 +86,7 @@ def _scatter_nd(low: Lowering, node: Node) -> None:
     dims = filled(low, node, node.attrs["shape"], holes)
     places = _places(low, dims, indices)
     new = _updates(low, node, updates, places)
-    _write(low, node, zeros(low, node, dims), indices, new, places)
+    _write(low, node, zeros(low, node, dims), indices, new, places, "add")
 
 
 @emitter("gather_nd")
@@ -148,16 +139,15 @@ def _updates(low: Lowering, node: Node, updates: Value, places: Places) -> Any:
     return ref if isinstance(ref, Vector) else low.array(updates)
 
 
-def _write(low: Lowering, node: Node, total: Array, indices: Value, new: Any, places: Places) -> None:
-    joined = _JOINED[node.op.name]
+def _write(
+    low: Lowering, node: Node, total: Array, indices: Value, new: Any, places: Places, joins: str
+) -> None:  # fmt: skip
+    """Adds the updates at the index vectors. joins: the elementwise op of an element and its update; empty where the
+    update replaces the element."""
 
     def store(place: ir.Expr, value: ir.Expr) -> ir.Statement:
         into = ir.load(total.buffer.variable, place)
-        if joined is not None:
-            dtype = total.dtype
-            found = rule_expression(OPS[joined].scalar, [into, value], [dtype, dtype], dtype)
-            value = scalars.narrow(found, dtype)
-        return ir.set_to(into, value)
+        return ir.set_to(into, joined(OPS[joins], into, value, total.dtype) if joins else value)
 
     ref = low.ref(indices)
     if isinstance(ref, Vector) and isinstance(new, Vector):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.codegen.kernel import scalars
+from runtime.codegen.kernel.names import joined
 from runtime.codegen.kernel.source import NotNative
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import total as total_of
@@ -23,6 +24,7 @@ from runtime.codegen.symbolic.ranges import Atom, form_of, index_of, known_of, l
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
+from runtime.ops.table import OPS
 
 _HOLE = "?"
 
@@ -135,7 +137,7 @@ def write(low: Lowering, node: Node, view: Array, value: Value, add: bool = Fals
     if not view.dims:
         found = ref.expr if isinstance(ref, Scalar) else ir.load(low.solid(ref).buffer.variable, 0)
         place = ir.load(view.buffer.variable, view.offset)
-        low.add(ir.set_to(place, scalars.narrow(place + found, view.dtype) if add else found))
+        low.add(ir.set_to(place, joined(OPS["add"], place, found, view.dtype) if add else found))
         return
     low.copy_into(view, ref, add)
 

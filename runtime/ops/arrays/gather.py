@@ -165,6 +165,8 @@ INDEX_ADD = register(
             Sample(((3, 2), (), (2,)), {"axis": 0}, fixed={1: np.int32(1)}),
         ),
         is_update=True,
+        joins="add",
+        updates_once=lambda node: node.inputs[1].shape == (),
         by_parts=True,
     )
 )  # fmt: skip

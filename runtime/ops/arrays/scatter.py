@@ -148,6 +148,10 @@ def _grad_update(op: Any, dy: Any) -> Sequence[Any]:
     return call("tensor_scatter_nd_update", dy, indices, call("zeros_like", updates)), None, arrived
 
 
+def _has_one_vector(node: Any) -> bool:
+    return element_count((node.inputs[1].shape or (None,))[:-1]) == 1
+
+
 _ND = np.array([[2], [0]], np.int32)
 _PAIRS = np.array([[2, 1], [0, 0]], np.int32)
 GATHER_ND = register(
@@ -198,6 +202,8 @@ SCATTER_ADD = register(
             Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
         ),
         is_update=True,
+        joins="add",
+        updates_once=_has_one_vector,
         by_parts=True,
         needs_no_constants=True,
     )
@@ -258,6 +264,8 @@ SCATTER_MAX = register(
         doc="A tensor with the larger of slices and updates at index vectors. Two more results say for each update "
         "whether the element kept its value, and whether it has the value of the update.",
         is_update=True,
+        joins="maximum",
+        updates_once=_has_one_vector,
         needs_no_constants=True,
     )
 )  # fmt: skip
@@ -268,6 +276,8 @@ SCATTER_MIN = register(
         doc="A tensor with the smaller of slices and updates at index vectors. Two more results say for each update "
         "whether the element kept its value, and whether it has the value of the update.",
         is_update=True,
+        joins="minimum",
+        updates_once=_has_one_vector,
         needs_no_constants=True,
     )
 )  # fmt: skip
@@ -384,12 +394,6 @@ class IndexedSlices:
     def with_values(self, values: Any) -> IndexedSlices:
         """Other values at the same indices."""
         return IndexedSlices(values, self.indices, self.dense_shape)
-
-    def alongside(self, other: IndexedSlices) -> IndexedSlices:
-        """These slices, with int64 indices if the other ones' have another dtype."""
-        if self.indices.dtype is other.indices.dtype:
-            return self
-        return IndexedSlices(self.values, call("cast", self.indices, dtype=dtypes.int64), self.dense_shape)
 
     def __neg__(self) -> IndexedSlices:
         return self.with_values(-self.values)

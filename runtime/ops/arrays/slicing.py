@@ -492,6 +492,8 @@ SLICE_ADD = register(
             Sample(((3, 4), (2,), (), ()), {"spec": _HOLES}, fixed={2: _TWO, 3: _ONE}, gradient=(0, 1)),
         ),
         is_update=True,
+        joins="add",
+        updates_once=lambda node: True,
         fails_first=True,
         is_quiet=True,
         by_parts=True,
