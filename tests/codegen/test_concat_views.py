@@ -266,3 +266,82 @@ def test_a_rotation_of_a_rotation() -> None:
         return x * 3.0
 
     test_stencils(program, True)
+
+
+# --- reductions ------------------------------------------------------------------------------------------------------
+
+
+REDUCTIONS: dict[str, Callable] = {
+    "all": lambda y: ag.reduce_sum(y),
+    "rows": lambda y: ag.reduce_mean(y, axis=-1),
+    "columns": lambda y: ag.reduce_sum(y, axis=0),
+    "kept axis": lambda y: ag.reduce_max(y, axis=0, keepdims=True) + ag.reduce_min(y),
+    "several": lambda y: (ag.reduce_sum(y, axis=0), ag.reduce_max(y, axis=0), 2.0 * y),
+    "position in all": lambda y: ag.argmax(ag.reshape(y, [-1]), axis=0),
+    "position in columns": lambda y: ag.argmax(y, axis=0),
+    "position in rows": lambda y: ag.argmin(y, axis=-1),
+}
+
+
+def reduced(program: Callable, reduction: Callable) -> Callable:
+    def ended(x: Any, row: Any) -> Any:
+        found = program(x, row)
+        return [reduction(each) for each in (found if isinstance(found, tuple) else (found,)) if each.shape.rank]
+
+    return ended
+
+
+def check_reduction(program: Callable, reduction: Callable, *arguments: Any, specs: Any = (X, ROW)) -> None:
+    graph = simplified(traced(ag.function(reduced(program, reduction)), *specs))
+    check(graph, *arguments)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("wraps", [False, True])
+def test_reductions_of_stencils(reduction: str, wraps: bool, monkeypatch: Any) -> None:
+    if wraps:
+        monkeypatch.setattr(loop_nest, "split", wrapped)
+    random = np.random.default_rng(3)
+    x, row = random.normal(size=(7, 9)), random.normal(size=9)
+    for program in (torus, jacobi, fixed_ends, random_program(90), random_program(91)):
+        check_reduction(program, REDUCTIONS[reduction], x, row)
+
+
+@pytest.mark.parametrize("reduction", ["all", "rows", "columns", "several"])
+@pytest.mark.parametrize("shape", [(7, 9), (8, 1), (1, 6), (2, 2), (0, 5), (5, 0)])
+def test_reductions_of_stencils_of_unknown_sizes(reduction: str, shape: tuple[int, int]) -> None:
+    random = np.random.default_rng(4)
+    x, row = random.normal(size=shape), random.normal(size=shape[1])
+    for program in (heat, torus):
+        check_reduction(program, REDUCTIONS[reduction], x, row, specs=UNKNOWN)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_reductions_of_stencils_in_chunks(reduction: str, monkeypatch: Any) -> None:
+    """On threads, with chunks that begin and end within parts."""
+    monkeypatch.setattr(cost_model, "PARALLEL_WORK", 1)
+    monkeypatch.setattr(cost_model, "REDUCTION_CHUNK", 20)
+    monkeypatch.setattr(cost_model, "COLUMN_CHUNK_FEW_ROWS", 2)
+    random = np.random.default_rng(5)
+    x, row = random.normal(size=(7, 9)), random.normal(size=9)
+    for program in (torus, jacobi, fixed_ends, random_program(92)):
+        check_reduction(program, REDUCTIONS[reduction], x, row)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("shape", [(4, 5, 6), (3, 1, 4), (2, 3, 1)])
+def test_reductions_of_three_axes(axes: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(6).normal(size=shape)
+    for program in (rolled_along_three, padded_along_three):
+        for known in (False, True):
+            f = ag.function(lambda x, program=program: ag.reduce_sum(program(x) * x, axis=list(axes)))
+            check(simplified(traced(f, ag.TensorSpec(shape if known else [None] * 3, ag.float64))), x)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_reductions_make_no_copies_of_rolled_operands(axis: int | None) -> None:
+    def program(x: Any) -> Any:
+        return ag.reduce_sum((x - ag.roll(x, 1, 0)) * (x - ag.roll(x, -1, 1)), axis=axis)
+
+    text = lower(simplified(traced(ag.function(program), ag.TensorSpec([32, 32], ag.float64)))).text
+    assert text.count("np.empty(") == (axis is not None)  # the result

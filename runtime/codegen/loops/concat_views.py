@@ -5,10 +5,11 @@
                                                        y[i] = x[i - 1] + u[i]
                                                    y[n_1] = 0.0 + u[n_1]
 
-A joined array is not lowered at its node. An elementwise nest over its dimensions is split where pieces meet, if the
-order of these boundaries is known: each part of the nest reads one piece. So a stencil, which reads an array and the
-same array shifted by one element, is one nest. A piece that only the joined array uses is computed in its part of the
-nest, or directly in its place in memory. For every other use, the array is written to memory first (`written`).
+A joined array is not lowered at its node. A nest over its dimensions, elementwise or with reductions, is split where
+pieces meet, if the order of these boundaries is known: each part of the nest reads one piece. So a stencil, which reads
+an array and the same array shifted by one element, is one nest. A piece that only the joined array uses is computed in
+its part of the nest, or directly in its place in memory. For every other use, the array is written to memory first
+(`written`).
 
     %r = roll(%x, 1, axis=0)                       for i in range(n):
     %y = add(%r, ...)                                  at = (n - 1) * m if i < 1 else -m
@@ -170,10 +171,9 @@ _Tree = _Leaf | _Split
 
 def can_read(nest: Any, joined: Joined) -> bool:
     """Whether a nest may be split into parts for this operand."""
-    low = nest.low
-    if nest.group.axes is not None or joined.dims != nest.dims:
-        return False
-    return _is_simple(low, joined)
+    if nest.low.for_device and nest.group.axes is not None:
+        return False  # each part would need a barrier of its own
+    return joined.dims == nest.dims and _is_simple(nest.low, joined)
 
 
 def _is_simple(low: KernelBuilder, piece: Any) -> bool:
@@ -216,7 +216,7 @@ def split(nest: Any, operands: dict[Value, Joined]) -> Parts | None:
 
 
 class Parts:
-    """The parts of a nest between the boundaries of its operands, rows first.
+    """The parts of a nest between the boundaries of its operands, outer loops first.
 
     wraps: along all axes but the innermost one, an operand that is one array, rolled or padded, doesn't split the nest.
     That takes some time in each row, but there are three parts instead of three for each axis.
@@ -226,16 +226,25 @@ class Parts:
         self._nest, self._low, self._wraps = nest, nest.low, wraps
         self._box = whole(nest.low, nest.dims)
         self._trees = _bind(nest.low, operands, nest.dims, (ZERO,) * len(self._box))
-        # The last axis along which there is a loop.
-        running = (axis for axis, part in enumerate(self._box) if _runs(part))
-        self._innermost = max(running, default=len(self._box) - 1)
+        self._axes = self._axes_of_loops()
+        running = [position for position, axis in enumerate(self._axes) if _runs(self._box[axis])]
+        self._innermost = self._axes[running[-1] if running else -1]
+
+    def _axes_of_loops(self) -> list[int]:
+        """The axes as their loops are nested: the loops that accumulate are inner ones, if reductions are of rows (see
+        `reduction_nest.py`)."""
+        axes, reduced = list(range(len(self._box))), self._nest.group.axes or ()
+        are_reduced = [axis in reduced for axis in axes if _runs(self._box[axis])]
+        if are_reduced == sorted(are_reduced):
+            axes.sort(key=lambda axis: axis in reduced)
+        return axes
 
     def fit(self) -> bool:
         """Whether it is known where to split the nest, and all parts together are short enough."""
         try:
             if self._is_narrow():
                 return False
-            count = self._count(self._trees, 0)
+            count = self._count(self._trees, self._axes)
         except _Undecided:
             return False
         return count * (len(self._nest.group.nodes) + 1) <= cost_model.CONCAT_VIEW_NODES
@@ -244,57 +253,83 @@ class Parts:
         """Whether rows are too short for loops of their own, but aren't split: of copies all rows are one loop."""
         begin, end = self._box[self._innermost]
         length = (end - begin).number
-        if length is None or length > cost_model.CONCAT_VIEW_SHORT_ROW or self._innermost == 0:
+        if length is None or length > cost_model.CONCAT_VIEW_SHORT_ROW or self._innermost == self._axes[0]:
             return False
         return next(self._boundaries(self._trees.values(), self._innermost), None) is None
 
-    def _count(self, trees: dict[Value, _Tree], axis: int) -> int:
+    def _count(self, trees: dict[Value, _Tree], axes: Sequence[int]) -> int:
         """How many bodies are lowered."""
-        if axis == self._innermost:
-            return sum(1 for _ in self._inner(trees, self._box, axis))
-        return sum(self._count(chosen, axis + 1) for _, _, chosen in self._cut(trees, axis))
+        if axes[0] == self._innermost:
+            return sum(1 for _ in self._inner(trees, self._box, axes))
+        return sum(self._count(chosen, axes[1:]) for _, _, chosen in self._cut(trees, axes[0]))
 
     # --- lowering ----------------------------------------------------------------------------------------------------
 
-    def lower(self, stores: Callable[[], None]) -> None:
-        """Lowers the parts, each with its loops. `stores` lowers the body."""
-        nest = self._nest
-        nest.loops = [Loop((axis,), nest.dims[axis], False) for axis in range(len(self._box))]
-        self._along(0, self._trees, nest.low.is_large(nest.group.nodes), dict(nest.elements), stores)
+    def loops(self) -> list[Loop]:
+        """A loop for each axis, as it is before the nest is split."""
+        reduced = self._nest.group.axes or ()
+        loops = [Loop((axis,), size, axis in reduced) for axis, size in enumerate(self._nest.dims)]
+        for axis, loop in enumerate(loops):
+            if _runs(self._box[axis]):
+                loop.index = self._low.index_name(axis)
+        return loops
 
-    def _along(
-        self, axis: int, trees: dict[Value, _Tree], large: bool | None, known: dict[Value, Any],
-        stores: Callable[[], None],
-    ) -> None:  # fmt: skip
-        """Lowers the loops along an axis and those after it. large: whether the first of them is worth threads; None
-        inside of another loop."""
-        low, nest = self._low, self._nest
-        if axis < self._innermost:
-            for begin, end, chosen in self._cut(trees, axis):
-                runs = self._set_index(axis, (begin, end))
-                own = large and self._is_most(axis, (begin, end))
-                with low.nested() as block:
-                    self._along(axis + 1, chosen, None if runs else own, known, stores)
-                self._add_loop(axis, (begin, end), block, own)
+    def lower(self, loops: Sequence[Loop], body: Callable[[], None], large: bool | None = None) -> None:
+        """Lowers some of the loops around `body`, the outer ones first: `body` may lower the others. Inside of the
+        innermost loop, `nest.elements` has the operands. large: whether the first of them is worth threads; None inside
+        of another loop."""
+        self._along(sorted((loop.axes[0] for loop in loops), key=self._axes.index), body, large)
+
+    def _along(self, axes: Sequence[int], body: Callable[[], None], large: bool | None) -> None:
+        if not axes or self._is_within(axes[0]):
+            body()
             return
-        for box, chosen in self._inner(trees, self._box, axis):
-            for each in range(axis, len(box)):
+        axis, trees = axes[0], self._trees
+        if axis == self._innermost:
+            self._along_innermost(body, large)
+            return
+        for begin, end, chosen in self._cut(trees, axis):
+            self._trees = chosen
+            runs = self._set_index(axis, (begin, end))
+            own = large and self._is_most(axis, (begin, end))
+            with self._low.nested() as block:
+                self._along(axes[1:], body, None if runs else own)
+            self._add_loop(axis, (begin, end), block, own)
+        self._trees = trees
+
+    def _along_innermost(self, body: Callable[[], None], large: bool | None) -> None:
+        """Lowers the innermost loop; along the axes after it there is none."""
+        low, nest, axis = self._low, self._nest, self._innermost
+        outside = nest.elements
+        axes = self._axes[self._axes.index(axis) :]
+        for box, chosen in self._inner(self._trees, self._box, axes):
+            for each in axes:
                 self._set_index(each, box[each])
-            nest.elements = dict(known)
+            nest.elements = dict(outside)
             readers = {value: _reader(nest, tree) for value, tree in chosen.items()}
             with low.nested() as block:
                 nest.offsets = {}
                 for value, reader in readers.items():
                     nest.elements[value] = reader()
-                stores()
+                body()
             self._add_loop(axis, box[axis], block, large and self._is_most(axis, box[axis]))
+        nest.elements = outside
+
+    def _is_within(self, axis: int) -> bool:
+        """Whether an axis comes after the innermost loop."""
+        return self._axes.index(axis) > self._axes.index(self._innermost)
 
     def _set_index(self, axis: int, part: _Range) -> bool:
         """Sets the index along an axis in a part of it: a variable, or a place where there is no loop. Returns whether
         there is one."""
-        low, loop = self._low, self._nest.loops[axis]
-        loop.index = low.index_name(axis) if _runs(part) else low.extents.atom(part[0], "start")
-        return _runs(part)
+        low, runs = self._low, self._has_loop(axis, part)
+        self._nest.loops[axis].index = low.index_name(axis) if runs else low.extents.atom(part[0], "start")
+        return runs
+
+    def _has_loop(self, axis: int, part: _Range) -> bool:
+        """Whether there is a loop along an axis in a part of it: also for one element, of which a chunk may have
+        none."""
+        return _runs(part) or bool(self._nest.loops[axis].bounds)
 
     def _is_most(self, axis: int, part: _Range) -> bool:
         """Whether a part of an axis of known length is at least half of it."""
@@ -303,27 +338,35 @@ class Parts:
 
     def _add_loop(self, axis: int, part: _Range, block: ir.Block, large: bool | None) -> None:
         """Adds the loop over a part of an axis around a block; the block alone where there is none."""
-        low, (begin, end) = self._low, part
-        if not _runs(part):
+        low, (begin, end), loop = self._low, part, self._nest.loops[axis]
+        if not self._has_loop(axis, part):
             low.add(*block)
             return
-        stop = low.extents.atom(end, "stop")
-        bounds: Bounds = (stop,) if begin == ZERO else (low.extents.atom(begin, "start"), stop)
-        index = self._nest.loops[axis].index
+        assert isinstance(loop.index, ir.Var)
+        stop: ir.Expr = low.extents.atom(end, "stop")
+        start: ir.Expr = ir.ZERO if begin == ZERO else low.extents.atom(begin, "start")
+        if loop.bounds:  # of a chunk: what it shares with the part
+            first, last = loop.bounds
+            start = first if begin == ZERO else low.atom(ir.call("max", first, start), "start")
+            stop = last if end == self._box[axis][1] else low.atom(ir.call("min", last, stop), "stop")
+        bounds: Bounds = (stop,) if start == ir.ZERO else (start, stop)
         if large is None:
-            low.loop(index, bounds, block)
+            low.loop(loop.index, bounds, block)
         else:
-            low.nest(index, bounds, block, large, may_join=False)
+            low.nest(loop.index, bounds, block, large, may_join=False)
 
     # --- splitting ---------------------------------------------------------------------------------------------------
 
-    def _inner(self, trees: dict[Value, _Tree], box: _Box, axis: int) -> Iterator[tuple[_Box, dict[Value, _Tree]]]:
-        """The parts between all boundaries along the axes from this one on, with the operands there."""
-        if axis == len(box):
+    def _inner(
+        self, trees: dict[Value, _Tree], box: _Box, axes: Sequence[int]
+    ) -> Iterator[tuple[_Box, dict[Value, _Tree]]]:
+        """The parts between all boundaries along these axes, with the operands there."""
+        if not axes:
             yield box, trees
             return
+        axis = axes[0]
         for begin, end, chosen in self._cut(trees, axis):
-            yield from self._inner(chosen, [*box[:axis], (begin, end), *box[axis + 1 :]], axis + 1)
+            yield from self._inner(chosen, [*box[:axis], (begin, end), *box[axis + 1 :]], axes[1:])
 
     def _cut(self, trees: dict[Value, _Tree], axis: int) -> Iterator[tuple[Polynomial, Polynomial, dict[Value, _Tree]]]:
         """The ranges between all boundaries along an axis, with the operands there."""
@@ -337,7 +380,8 @@ class Parts:
 
     def _is_kept_whole(self, tree: _Tree, axis: int) -> bool:
         """Whether an operand isn't split along an axis although it is joined."""
-        return self._wraps and axis < self._innermost and isinstance(tree, _Split) and _is_one_array(self._low, tree)
+        is_outer = axis != self._innermost and not self._is_within(axis)
+        return self._wraps and is_outer and isinstance(tree, _Split) and _is_one_array(self._low, tree)
 
     def _boundaries(self, trees: Iterable[_Tree], axis: int) -> Iterator[Polynomial]:
         for tree in trees:

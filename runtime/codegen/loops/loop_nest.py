@@ -131,10 +131,7 @@ class Nest:
                 self._read(value)
 
     def _add_elements(self, places: dict[Node, Array]) -> None:
-        if self.parts is not None:
-            self.parts.lower(lambda: self.lower_body(places, {}))
-        else:
-            self.lower_nest(self.loops, lambda: self.lower_body(places, {}))
+        self.lower_nest(self.loops, lambda: self.lower_body(places, {}))
 
     def new_buffer(self, node: Node, dims: Dims) -> Buffer:
         value = node.outputs[0]
@@ -153,7 +150,7 @@ class Nest:
             return False
         if not options.get("remapping") or len(self.dims) - 1 not in (self.group.axes or ()):
             return False
-        if is_costly(self.group.nodes) or any(operand in self.group.members for operand in node.inputs):
+        if is_costly(self.group.nodes) or any(v in self.group.members or v in self.joined for v in node.inputs):
             return False
         large = [v for v in node.inputs if v in self.accesses and self.accesses[v].ref.dims == self.dims]
         users = low.region.users.get(value, ())
@@ -175,6 +172,9 @@ class Nest:
         self.accesses[value] = Access(self.low, ref, self.dims)
 
     def plan_loops(self) -> None:
+        if self.parts is not None:
+            self.loops = self.parts.loops()
+            return
         axes = self.group.axes or ()
         runs: list[list[int]] = []
         for axis in range(len(self.dims)):
@@ -225,6 +225,9 @@ class Nest:
 
     def lower_nest(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
         """Lowers loops that contain nothing else of this group."""
+        if self.parts is not None:
+            self.parts.lower(loops, body, self.low.is_large(self.group.nodes))
+            return
         running = [loop for loop in loops if loop.runs]
         if not running:
             body()
@@ -235,6 +238,9 @@ class Nest:
         self.low.nest(running[0].index, running[0].size, block, self.low.is_large(self.group.nodes))
 
     def lower_loops(self, loops: Sequence[Loop], body: Callable[[], None]) -> None:
+        if self.parts is not None:
+            self.parts.lower(loops, body)
+            return
         running = [loop for loop in loops if loop.runs]
         if not running:
             body()

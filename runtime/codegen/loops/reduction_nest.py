@@ -54,20 +54,15 @@ Totals = dict[Node, ir.Var]
 def lower_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]) -> None:
     """Lowers a nest with reductions. The elementwise values that are needed elsewhere are stored in `places`."""
     running = [loop for loop in nest.loops if loop.runs]
-    inner = len(running)
-    while inner and running[inner - 1].reduced:
-        inner -= 1
+    are_reduced = [loop.reduced for loop in running]
     reductions = _Reductions(nest, nodes, places)
     reductions.check_means(nodes)
-    if any(loop.reduced for loop in running[:inner]):
-        if nest.low.for_device:  # many threads add up a column, as they do a row
-            reductions.rows([loop for loop in running if not loop.reduced], [loop for loop in running if loop.reduced])
-        else:
-            reductions.columns(running)
-    elif inner:
-        reductions.rows(running[:inner], running[inner:])
-    else:
+    if all(are_reduced):
         reductions.everything(running)
+    elif nest.low.for_device or are_reduced == sorted(are_reduced):  # many threads add up a column, as they do a row
+        reductions.rows()
+    else:
+        reductions.columns(running)
 
 
 def _reduction(node: Node) -> Reduction:
@@ -104,12 +99,14 @@ class _Reductions:
         else:
             # Not in float32: the number of elements often depends on the batch size, and a new batch size must not need
             # another kernel.
-            totals = self._accumulate(inside)
+            totals = self._accumulate(self.nest.loops)
         for node in self.nodes:
             self._define_single(node, totals[node])
 
-    def rows(self, outer: Sequence[Loop], inside: Sequence[Loop]) -> None:
+    def rows(self) -> None:
         """Reduced dimensions inside kept ones: totals of each row."""
+        outer = [loop for loop in self.nest.loops if not loop.reduced]
+        inside = [loop for loop in self.nest.loops if loop.reduced]
         self.short = _is_short(self.nodes[0], self.axes)
         outs = {node: self.nest.new_buffer(node, self.kept) for node in self.nodes}
 
@@ -162,7 +159,7 @@ class _Reductions:
         some = {node: low.new_buffer(parts, self._dtype(node), node.outputs[0].name) for node in self.nodes}
         with low.nested() as block:
             self._set_bounds(first, number, length)
-            found = self._accumulate(inside)
+            found = self._accumulate(self.nest.loops)
             for node in self.nodes:
                 low.add(ir.store(some[node].variable, number, found[node]))
         low.nest(number, parts, block, large=True)
@@ -189,7 +186,7 @@ class _Reductions:
                 low.loop(index, size, [ir.store(some[node].variable, number * size + index, start)])
             self.short = True
             begin = low.assign(number * size, "at")
-            if len(running) == 2 and isinstance(running[1].size, ir.Const) and not is_costly(self.nest.group.nodes):
+            if self._are_few_columns(running):
                 self._rows_together(running, some, begin)
             steps = {node: self._column_step(node, some[node].variable, begin) for node in self.nodes}
             self.nest.lower_loops(self.nest.loops, lambda: self.nest.lower_body(self.places, steps))
@@ -207,6 +204,11 @@ class _Reductions:
                 low.loop(index, size, columns)
         low.loop(number, parts, block)
         return totals
+
+    def _are_few_columns(self, running: Sequence[Loop]) -> bool:
+        if len(running) != 2 or not isinstance(running[1].size, ir.Const) or self.nest.parts is not None:
+            return False
+        return not is_costly(self.nest.group.nodes)
 
     def _rows_together(self, running: Sequence[Loop], some: Buffers, begin: ir.Expr) -> None:
         """Adds several rows at a time to the totals. A loop handles the remaining rows of the part."""
