@@ -1,4 +1,5 @@
-"""`python -m tests.cuda [--out FOLDER] [--emulated | --pretended]`: what needs a GPU, in less than nine minutes.
+"""`python -m tests.cuda [--out FOLDER] [--only STEP ...] [--emulated | --pretended]`: what needs a GPU, in less than
+nine minutes.
 
 The steps, the most telling first, each with a time limit of its own:
 
@@ -9,6 +10,9 @@ The steps, the most telling first, each with a time limit of its own:
     exchange                 arrays from and to torch, CuPy and JAX
     the op table as kernels  beside the interpreter, floats to the last bits and the others to the bit
     memcheck, racecheck, synccheck   compute-sanitizer, where it is installed, on some programs
+
+`--only memcheck 'the op table as kernels'` runs those steps; the results of the others stay as they are, each with its
+date.
 
 FOLDER (docs/) gets `benchmarks_gpu.md`, `benchmarks_gpu.json` and `cuda_results.json`, which is written after each
 step, and `cuda_results/`, with the output and the outcome of each test as soon as it is known. A step that a crash has
@@ -36,7 +40,9 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +57,15 @@ _CRASHES = 5  # after which a step is given up
 
 @dataclass(frozen=True)
 class Step:
-    """A part of the session. most: seconds. tests: whether it is pytest's. again: what a crashed step goes on with."""
+    """A part of the session. most: seconds. tests: whether it is pytest's. again: what a crashed step goes on with.
+    processes: how many share its tests."""
 
     name: str
     command: list[str]
     most: float
     tests: bool = True
     again: tuple[str, ...] = ()
+    processes: int = 1
 
 
 @dataclass
@@ -67,12 +75,13 @@ class Result:
 
     name: str
     command: str
+    date: str = ""
     seconds: float = 0.0
     code: int | None = None
     counts: dict[str, int] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     crashes: list[str] = field(default_factory=list)
-    output: str = ""
+    output: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -109,6 +118,7 @@ def steps(kind: str, folder: Path) -> list[Step]:
             "the op table as kernels",
             _pytest("-p", "tests.device.on_device", "tests/codegen/test_table.py", "-k", table),
             240,
+            processes=4 if real else 1,  # most of the time goes to compiling, on the processor
         ),
     ]
     sanitizer = "compute-sanitizer"
@@ -119,31 +129,39 @@ def steps(kind: str, folder: Path) -> list[Step]:
 
 
 class Session:
-    def __init__(self, kind: str, folder: Path) -> None:
+    """only: the names of the steps to run (all)."""
+
+    def __init__(self, kind: str, folder: Path, only: Collection[str] = ()) -> None:
         self.kind, self.folder = kind, folder
         self.details = folder / "cuda_results"
-        self.results: list[Result] = []
-        self.started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        self.steps = steps(kind, folder)
+        self.only = only or [step.name for step in self.steps]
+        earlier = {each.name: each for each in self._earlier()} if only else {}
+        self.results = [earlier.get(step.name) or Result(step.name, "") for step in self.steps]
         self._start = time.monotonic()
 
     def run(self) -> int:
         """Runs the steps for which there is time; the exit code is 1 where one has failed."""
-        shutil.rmtree(self.details, ignore_errors=True)
-        self.details.mkdir(parents=True)
-        for number, step in enumerate(steps(self.kind, self.folder)):
+        self.details.mkdir(parents=True, exist_ok=True)
+        for number, step in enumerate(self.steps):
+            if step.name not in self.only:
+                continue
             left = self._left()
             # As it is typed, without paths of the machine.
             said = " ".join(step.command).replace(sys.executable, "python").replace(str(self.folder), "FOLDER")
-            result = Result(step.name, said)
-            self.results.append(result)
+            date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+            result = self.results[number] = Result(step.name, said, date)
             self._write()
             if left < 5:
                 print(f"{step.name}: left out, since the time is over", flush=True)
                 continue
-            self._run(step, result, self.details / f"{number}_{step.name.replace(' ', '_')}")
+            name = f"{number}_{step.name.replace(' ', '_')}"
+            for path in self.details.glob(f"{name}*"):
+                path.unlink()
+            self._run(step, result, name)
             self._write()
             self._say(result)
-        failed = [each.name for each in self.results if not each.passed]
+        failed = [each.name for each in self.results if not each.passed and each.name in self.only]
         seconds = time.monotonic() - self._start
         print(f"{seconds:.0f} s; {f'failed: {failed}' if failed else 'all steps passed'}", flush=True)
         return int(bool(failed))
@@ -151,32 +169,44 @@ class Session:
     def _left(self) -> float:
         return _WHOLE - (time.monotonic() - self._start)
 
-    def _run(self, step: Step, result: Result, stem: Path) -> None:
+    def _run(self, step: Step, result: Result, name: str) -> None:
+        start, most = time.monotonic(), min(self._left(), step.most)
+        print(f"{step.name} (at most {most:.0f} s)", flush=True)
+        stems = [self.details / (f"{name}_{part}" if step.processes > 1 else name) for part in range(step.processes)]
+        with ThreadPoolExecutor(len(stems)) as pool:
+            parts = [f"{part}/{step.processes}" for part in range(step.processes)]
+            found = list(pool.map(lambda stem, part: self._run_part(step, stem, part, start + most), stems, parts))
+        codes = [code for code, _ in found]
+        result.code = None if None in codes else next((code for code in codes if code), 0)
+        result.seconds = round(time.monotonic() - start, 1)
+        for stem, (_, crashes) in zip(stems, found, strict=True):
+            result.crashes += crashes
+            result.output.append(str(stem.with_suffix(".txt").relative_to(self.folder)))
+            for each in known(stem.with_suffix(".jsonl")):
+                result.counts[each["outcome"]] = result.counts.get(each["outcome"], 0) + 1
+                if each["outcome"] == "failed":
+                    result.failures[each["test"]] = each["text"]
+
+    def _run_part(self, step: Step, stem: Path, part: str, end: float) -> tuple[int | None, list[str]]:
+        """The exit code of a process with its part of a step's tests, and the tests that have ended it."""
         outcomes, output = stem.with_suffix(".jsonl"), stem.with_suffix(".txt")
         environment = {
             **os.environ, "AUTOGRAPH_TEST_DEVICE": {"emulated": "2x2"}.get(self.kind, self.kind),
-            "AUTOGRAPH_OUTCOMES": str(outcomes), "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+            "AUTOGRAPH_OUTCOMES": str(outcomes), "AUTOGRAPH_PART": part, "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         }  # fmt: skip
         if self.kind == "cuda":
             environment["AUTOGRAPH_FULL_TESTS"] = "1"
-        start, command = time.monotonic(), step.command
-        print(f"{step.name} (at most {min(self._left(), step.most):.0f} s)", flush=True)
+        crashes: list[str] = []
+        command = step.command
         while True:
-            left = min(self._left(), step.most - (time.monotonic() - start))
-            result.code = _in_time(command, environment, output, left)
-            if result.code is None or 0 <= result.code != LOST or len(result.crashes) == _CRASHES:
-                break
+            code = _in_time(command, environment, output, end - time.monotonic())
+            if code is None or 0 <= code != LOST or len(crashes) == _CRASHES:
+                return code, crashes
             begun = [each["test"] for each in known(outcomes) if each["outcome"] == "begun"]
-            result.crashes.append(begun[-1] if begun else f"exit code {result.code}")
+            crashes.append(begun[-1] if begun else f"exit code {code}")
             if not (step.tests or step.again):
-                break
+                return code, crashes
             command = [*step.command, *step.again]
-        result.seconds = round(time.monotonic() - start, 1)
-        result.output = str(output.relative_to(self.folder))
-        for each in known(outcomes):
-            result.counts[each["outcome"]] = result.counts.get(each["outcome"], 0) + 1
-            if each["outcome"] == "failed":
-                result.failures[each["test"]] = each["text"]
 
     def _say(self, result: Result) -> None:
         counts = ", ".join(f"{count} {what}" for what, count in sorted(result.counts.items()))
@@ -187,17 +217,31 @@ class Session:
         for test, text in list(result.failures.items())[:3]:
             print(f"  {test}\n{text[-1500:]}", flush=True)
         if not result.passed and not result.failures:
-            lines = (self.folder / result.output).read_text(encoding="utf-8", errors="replace").splitlines()
-            print("\n".join(f"  | {line}" for line in lines[-_SHOWN:]), flush=True)
+            for path in result.output:
+                lines = (self.folder / path).read_text(encoding="utf-8", errors="replace").splitlines()
+                print("\n".join(f"  | {line}" for line in lines[-_SHOWN:]), flush=True)
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / "cuda_results.json"
+
+    def _earlier(self) -> list[Result]:
+        if not self._path.exists():
+            return []
+        content = json.loads(self._path.read_text(encoding="utf-8"))
+        if content["kind"] != self.kind:
+            return []
+        names = {each.name for each in fields(Result)}
+        return [Result(**{name: value for name, value in step.items() if name in names}) for step in content["steps"]]
 
     def _write(self) -> None:
         content = {
-            "kind": self.kind, "date": self.started, "python": sys.version.split()[0],
+            "kind": self.kind, "python": sys.version.split()[0],
             "steps": [{**asdict(each), "passed": each.passed} for each in self.results],
         }  # fmt: skip
-        path = self.folder / "cuda_results.json"
-        path.with_suffix(".new").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        path.with_suffix(".new").replace(path)
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        new.replace(self._path)
 
 
 def _in_time(command: list[str], environment: dict[str, str], output: Path, most: float) -> int | None:
@@ -220,6 +264,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the session; the exit code is 1 where a step has failed, 2 where there is no GPU."""
     parser = argparse.ArgumentParser(prog="python -m tests.cuda")
     parser.add_argument("--out", type=Path, help="the folder of the results (docs)")
+    parser.add_argument("--only", nargs="+", metavar="STEP", default=[], help="steps to run (all)")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--emulated", action="store_true", help="on an emulated GPU")
     kinds.add_argument("--pretended", action="store_true", help="with a library in place of the driver")
@@ -228,8 +273,11 @@ def main(arguments: list[str] | None = None) -> int:
     if kind != "cuda" and chosen.out is None:
         parser.error(f"--{kind} needs --out: what it finds is no result")
     folder: Path = chosen.out or ROOT / "docs"
+    names = [step.name for step in steps(kind, folder)]
+    if unknown := set(chosen.only) - set(names):
+        parser.error(f"no step {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
     folder.mkdir(parents=True, exist_ok=True)
-    return Session(kind, folder.resolve()).run()
+    return Session(kind, folder.resolve(), chosen.only).run()
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.graph.builder import Region, emit_cond, trace_region
+from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.staged_number import StagedNumber, storage
 from runtime.staged_list import StagedList
@@ -294,7 +295,9 @@ class _Merge:
         raise _mismatch(label, *after)
 
     def _alike(self, label: str, values: list[Any]) -> list[Any]:
-        """Lists of different lengths, or of which one is staged, as staged lists."""
+        """Lists of different lengths, or of which one is staged, as staged lists; IndexedSlices with one dtype."""
+        if all(isinstance(value, IndexedSlices) for value in values):
+            return self._alongside(values)
         if not all(map(is_list, values)):
             return values
         if all(type(value) is list for value in values):
@@ -321,9 +324,10 @@ class _Merge:
 
     def _aligned(self, values: list[Any]) -> list[Any]:
         """Two staged lists, of which one has Python numbers, with one dtype."""
+        return values if values[0].numbers == values[1].numbers else self._alongside(values)
+
+    def _alongside(self, values: list[Any]) -> list[Any]:
         one, other = values
-        if one.numbers == other.numbers:
-            return values
         with self.regions[0].builder:
             first = one.alongside(other)
         with self.regions[1].builder:

@@ -273,8 +273,9 @@ class _Step:
             for value in node.outputs:
                 value.name = None
         self.part.outputs = [mapping[v] for v in self.outputs]
+        self.described = graph_cache.description(self.part)
         # Equal parts share a kernel; a part without a description equals no other.
-        self.description = graph_cache.description(self.part) or str(id(self))
+        self.description = self.described or str(id(self))
         self.has_loop = any(node.regions for node in self.part.nodes)
         self.spent = 0.0  # seconds on the interpreter
         self._tier_up = tier_up
@@ -307,8 +308,20 @@ class _Step:
             self.call = call
             counters.shared += 1
             return False
-        self.call = made[self.description] = load(_lowered(self.part))
+        self.call = made[self.description] = self._found() or self._compiled()
         return True
+
+    def _found(self) -> Call | None:
+        """The part's kernel from the cache."""
+        found = None if self.described is None else graph_cache.lookup(self.part, self.described)
+        return None if found is None else found.load(self.part)
+
+    def _compiled(self) -> Call:
+        source = _lowered(self.part)
+        call = load(source)
+        if self.described is not None:
+            afterwards(lambda: graph_cache.store(self.part, source, self.described))
+        return call
 
 
 class _Sequence:

@@ -127,3 +127,38 @@ def test_nothing_is_lowered_where_the_kernel_is_there(monkeypatch: pytest.Monkey
     run = executable.finished(executable.compilation(steps(), None, set()))
     assert run is not None
     assert run([np.float32(1.0), np.int32(3)]) == [np.float32(8.0)]
+
+
+def test_which_variable_is_assigned_means_nothing_to_a_kernel() -> None:
+    def graph(variable: ag.Variable) -> Graph:
+        @ag.function(jit_compile=False)
+        def f(x):
+            variable.assign(2.0 * x)
+            return x
+
+        return f.get_concrete_function(ag.TensorSpec([], ag.float32)).graph
+
+    one, other = graph(ag.Variable(1.0)), graph(ag.Variable(3.0))
+    for node in other.nodes:
+        node.span = None
+    for node in one.nodes:
+        node.span = None
+    assert graph_cache.description(one) == graph_cache.description(other) is not None
+
+
+def test_parts_of_a_graph_are_not_lowered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def graph() -> Graph:
+        def program(x: Any) -> Any:
+            for _ in range(partition.SEGMENT_LIMIT):
+                x = call("tanh", call("sin", x))
+            return x
+
+        return build(program, [typed(float32, 4)])
+
+    x = np.linspace(-1, 1, 4, dtype=np.float32)
+    first = executable.finished(executable.compilation(graph(), None, set()))
+    monkeypatch.setattr(partition, "lower", lambda graph: pytest.fail("lowered"))
+    second = executable.finished(executable.compilation(graph(), None, set()))
+    assert first is not None
+    assert second is not None
+    np.testing.assert_array_equal(first([x])[0], second([x])[0])

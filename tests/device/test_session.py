@@ -90,7 +90,39 @@ def test_a_crash_loses_one_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert name.endswith("::test_three") and "assert 1 == 2" in text
     assert other["code"] is None and not other["passed"]
     assert last["passed"] and last["code"] == 0
-    assert "Fatal Python error: Aborted" in (tmp_path / some["output"]).read_text(encoding="utf-8")
+    assert "Fatal Python error: Aborted" in (tmp_path / some["output"][0]).read_text(encoding="utf-8")
+
+
+def test_processes_share_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "test_some.py"
+    path.write_text(
+        "import os, pytest\n"
+        "@pytest.mark.parametrize('i', range(7))\n"
+        "def test_some(i):\n"
+        "    if i == 4: os.abort()\n"
+        "    assert i != 5\n"
+    )
+    step = Step("some", [*session._pytest(str(path)), "--rootdir", str(tmp_path), "-c", os.devnull], 60, processes=3)
+    (some,) = _results(tmp_path, monkeypatch, [step])
+    assert some["counts"] == {"begun": 1, "failed": 1, "passed": 5} and len(some["output"]) == 3
+    assert [test.rpartition("::")[2] for test in some["crashes"]] == ["test_some[4]"]
+    assert [test.rpartition("::")[2] for test in some["failures"]] == ["test_some[5]"]
+
+
+def test_chosen_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those left out keep their earlier results."""
+    one = Step("one", [sys.executable, "-c", "raise SystemExit(3)"], 60, tests=False)
+    two = Step("two", [sys.executable, "-c", ""], 60, tests=False)
+    first, second = _results(tmp_path, monkeypatch, [one, two])
+    assert (first["code"], second["code"]) == (3, 0)
+    monkeypatch.setattr(session, "steps", lambda kind, folder: [two, one])
+    assert session.main(["--emulated", "--out", str(tmp_path), "--only", "two"]) == 0
+    content = json.loads((tmp_path / "cuda_results.json").read_text(encoding="utf-8"))
+    assert content["steps"][1] == first
+    assert content["steps"][0]["date"] >= second["date"] and content["steps"][0]["passed"]
+    with pytest.raises(SystemExit):
+        session.main(["--emulated", "--out", str(tmp_path), "--only", "tow"])
+    assert "no step tow; there are: two, one" in capsys.readouterr().err
 
 
 def test_what_the_time_does_not_suffice_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,19 @@ def test_types_are_part_of_a_pattern() -> None:
     assert (stretch.start, stretch.period) == (2, 2), "the first one makes another shape"
 
 
+def test_values_of_variables_are_no_part_of_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = [ag.Variable(np.zeros(4, np.float32), name="v") for _ in range(5)]
+
+    @ag.function(jit_compile=False)
+    def f(x):
+        for variable in variables:
+            variable.assign_add(ag.sin(x))
+
+    nodes = f.get_concrete_function(ag.TensorSpec([4], ag.float32)).graph.nodes
+    monkeypatch.setattr(ag.Variable, "__repr__", lambda variable: pytest.fail("read a variable"))
+    assert stretches(nodes) == []
+
+
 def viterbi(steps: int) -> Callable[..., Any]:
     def run(start: Any, moves: Any, seen: Any) -> list[Any]:
         score, back = start + seen[0], []

@@ -220,6 +220,19 @@ def test_ways_to_run_agree(keras, options):
     np.testing.assert_allclose(*found, rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "name", ["SGD", "RMSprop", "Adagrad", "Adadelta", "Adam", "AdamW", "Adamax", "Nadam", "Ftrl", "Lion", "Lamb"]
+)
+def test_optimizers_of_embeddings_agree_with_eager_ones(keras, name):
+    found = []
+    for is_eager in (True, False):
+        keras.utils.set_random_seed(5)
+        model = keras.Sequential([keras.layers.Embedding(20, 4), keras.layers.Flatten(), keras.layers.Dense(1)])
+        model.compile(getattr(keras.optimizers, name)(0.01), "mse", run_eagerly=is_eager)
+        found.append(losses(model, TOKENS, CLASSES[:64], epochs=2, batch_size=32, shuffle=False))
+    np.testing.assert_allclose(*found, rtol=1e-4)
+
+
 def test_mixed_precision(keras):
     keras.mixed_precision.set_global_policy("mixed_float16")
     try:

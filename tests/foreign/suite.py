@@ -111,6 +111,7 @@ def _run_batch(suite: Suite, files: list[str], options: Any, environment: dict[s
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
     command = [options.tensorflow or sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no"]
+    command += ["--continue-on-collection-errors"]  # a file that can't be imported doesn't stop the others
     command += ["-p", "plugin" if on_tensorflow else "tests.foreign.plugin", "--import-mode=prepend"]
     command += ["--rootdir", str(suite.package), "-c", os.devnull, "-W", "ignore"]
     command += ["-k", options.select] if options.select else []

@@ -27,6 +27,8 @@ LEFT_OUT = {
     "src/distribution/": "several devices",
     "distribute_test.py": "several devices",
     "src/utils/torch_utils_test.py": "PyTorch",
+    "src/export/torch_test.py": "PyTorch",
+    "src/export/litert_torch_test.py": "PyTorch",
     "src/utils/jax_layer_test.py": "JAX",
 }
 

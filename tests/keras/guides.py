@@ -2,7 +2,8 @@
 
 DIR is a checkout of Keras. The guides import TensorFlow, which is this project here. Nothing is downloaded: data sets
 are made up, in their shapes but smaller, and models of `keras.applications` begin with random weights. Prints the cells
-that fail, with the line where each begins. It takes some ten minutes.
+that fail, with the line where each begins. It takes some ten minutes. `--tensorflow PYTHON` runs the same cells on
+TensorFlow itself, for comparison.
 """
 
 from __future__ import annotations
@@ -115,11 +116,32 @@ def run(guide: Path) -> int:
     return failed
 
 
+def _command(given: argparse.Namespace, guide: Path) -> list[str]:
+    """What runs one guide, in a process of its own."""
+    runner = [sys.executable, "-m", "autograph", "run", "-m", "tests.keras.guides"]
+    if given.tensorflow is not None:
+        runner = [given.tensorflow, __file__]
+    return [*runner, "--source", str(given.source), "--guide", str(guide)]
+
+
+def _environment(given: argparse.Namespace) -> dict[str, str]:
+    path = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
+    if given.tensorflow is not None:
+        path = []
+    return {
+        **os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }  # fmt: skip
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--source", type=Path, required=True, help="a checkout of Keras")
     parser.add_argument(
         "--only", nargs="*", default=[""], metavar="TEXT", help="guides whose names contain one of these"
+    )
+    parser.add_argument(
+        "--tensorflow", metavar="PYTHON", help="run on TensorFlow itself, with the interpreter that has it"
     )
     parser.add_argument("--guide", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -131,21 +153,9 @@ def main() -> int:
     worst = 0
     for guide in sorted(folder.glob("*.py")):
         if any(text in guide.name for text in given.only) and not any(text in guide.stem for text in _LEFT_OUT):
-            here = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
-            variables = {**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": os.pathsep.join(filter(None, here))}
-            command = [
-                sys.executable,
-                "-m",
-                "autograph",
-                "run",
-                "-m",
-                "tests.keras.guides",
-                "--source",
-                str(given.source),
-            ]
             with tempfile.TemporaryDirectory() as empty:
                 done = subprocess.run(
-                    [*command, "--guide", str(guide.resolve())], cwd=empty, env=variables, check=False
+                    _command(given, guide.resolve()), cwd=empty, env=_environment(given), check=False
                 )
             worst = max(worst, abs(done.returncode))
     return 1 if worst else 0

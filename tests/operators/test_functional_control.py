@@ -28,6 +28,18 @@ def test_cond(x, expected):
     assert float(result["y"]) == expected
 
 
+@pytest.mark.parametrize("x", [3.0, -3.0])
+def test_rows_whose_numbers_have_other_dtypes(x):
+    def rows(x, dtype):
+        return ag.IndexedSlices(ag.fill([1, 2], x), ag.constant([2], dtype), ag.constant([4, 2]))
+
+    def f(x):
+        found = ag.cond(x > 0, lambda: rows(x, ag.int64), lambda: rows(-x, ag.int32))
+        return ag.convert_to_tensor(found)
+
+    assert both_ways(f, x).numpy().tolist() == [[0, 0], [0, 0], [3, 3], [0, 0]]
+
+
 def test_cond_gradient():
     @ag.function
     def f(x):

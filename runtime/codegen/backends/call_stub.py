@@ -15,9 +15,11 @@ Its Python code is generated, since a loop over descriptors of the arguments wou
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -144,14 +146,20 @@ def make_stub(
         lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")
         lines += commits
     lines.append(f"    return [{', '.join(results)}]")
-    # Named after this file, so that tracebacks leave the stub out like the rest of the project.
-    exec(compile("\n".join(lines), f"{__file__}: call of {source.name}", "exec"), space)
+    exec(_code("\n".join(lines), source.name), space)
     call = space["call"]
     if borrowed is not None:
         return _with_streams(call, borrowed, space.get("general"))
     if gives_numpy:
         call.kernel = Kernel(source, entry)
     return call
+
+
+@functools.lru_cache(256)
+def _code(text: str, name: str) -> CodeType:
+    """A stub's code. The kernels of a graph's parts have few forms of stubs between them."""
+    # Named after this file, so that tracebacks leave the stub out like the rest of the project.
+    return compile(text, f"{__file__}: call of {name}", "exec")
 
 
 class _General:

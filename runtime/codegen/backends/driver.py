@@ -232,7 +232,7 @@ def _load_or_compile(name: str, source: KernelSource) -> Callable[..., Any]:
 
 def _keep(name: str, content: bytes) -> None:
     if kernel_cache.write_code(name, content):
-        eviction.make_room(name)
+        eviction.make_room(name, len(content))
     else:
         record = records[name]
         records[name] = replace(record, note=_joined([record.note, kernel_cache.memory_reason()]))

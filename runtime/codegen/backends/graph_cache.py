@@ -4,7 +4,8 @@
                                     digest, then the kernel's name and calling convention
 
 An entry is a pickle, and as trustworthy as the machine code beside it (`cache/private_files.py`). A graph that refers
-to an object without a known value (a variable, a function) has no entry and is lowered in each process.
+to an object without a known value (a function, a variable that failures commit) has no entry and is lowered in each
+process.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from runtime.codegen.kernel.source import KernelSource
 from runtime.dtypes import DType
 from runtime.graph.ir import ConstantArray, Graph, Node, Value
 from runtime.graph.passes import options
+from runtime.graph.structural import ASSIGN
 from runtime.ops.table import OPS
 from runtime.types import StackType, TensorType, TokenType
 
@@ -65,11 +67,11 @@ def _general(graph: Graph) -> KernelSource:
     return lower(graph, assuming=False)
 
 
-def lookup(graph: Graph) -> CachedKernel | None:
-    """The entry of a graph, None if there is none that can be read."""
+def lookup(graph: Graph, described: str | None = None) -> CachedKernel | None:
+    """The entry of a graph, None if there is none that can be read. described: its `description`, if that is known."""
     if os.environ.get("AUTOGRAPH_COMPILER") not in (None, "", llvm_backend.NAME):
         return None
-    name = _name(graph) if kernel_cache.kernel_folder().is_dir() else None
+    name = _name(graph, described) if kernel_cache.kernel_folder().is_dir() else None
     content = None if name is None else kernel_cache.read_kept(_file(name))
     if content is None:
         return None
@@ -80,10 +82,10 @@ def lookup(graph: Graph) -> CachedKernel | None:
     return None
 
 
-def store(graph: Graph, source: KernelSource) -> None:
-    """Writes the entry of a graph whose kernel has just been compiled and is on disk."""
+def store(graph: Graph, source: KernelSource, described: str | None = None) -> None:
+    """Writes the entry of a graph whose kernel has just been compiled and is on disk. described: see `lookup`."""
     record = record_of(source)
-    name = _name(graph)
+    name = _name(graph, described)
     if record is None or record.path is None or record.compiler != llvm_backend.NAME or name is None or source.kept:
         return
     short = dataclasses.replace(source, reports=(), small=frozenset(), general=None, functions=())
@@ -97,11 +99,11 @@ def _file(name: str) -> Path:
 # --- what names a graph ----------------------------------------------------------------------------------------------
 
 
-def _name(graph: Graph) -> str | None:
+def _name(graph: Graph, described: str | None = None) -> str | None:
     about = _this_build()
     if about is None:
         return None
-    text = description(graph)
+    text = described or description(graph)
     if text is None:
         return None
     parts = [about, *[f"{name}={options.get(name)}" for name in _LOWERING], text]
@@ -153,7 +155,8 @@ def _node(node: Node, inputs: list[int], parts: list[str]) -> None:
     if OPS.get(node.op.name) is not node.op:
         raise _Unknown
     parts.append(f"{node.op.name} {inputs} {node.name} {node.span}")
-    for key, value in node.attrs.items():
+    # Which variable an assignment is to means nothing to a kernel: its value comes in and goes out like any other.
+    for key, value in node.attrs.items() if node.op is not ASSIGN else ():
         parts.append(f"{key} {_attribute(value)}")
     for region in node.regions:
         _graph(region, parts)

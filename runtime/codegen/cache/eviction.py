@@ -1,8 +1,9 @@
 """Eviction from the kernel cache: its size limit, and what `autograph cache` shows and removes.
 
-A process that writes a kernel measures the folder and, where it exceeds `AUTOGRAPH_CACHE_SIZE` (bytes, or with the
-suffix K, M or G; 512M by default), removes the least recently used kernels down to 90% of the limit. Removing a file is
-atomic: a process that has it open reads on, one that misses it compiles.
+A process that writes kernels measures the folder, at its first one and whenever it has written a hundredth of the
+limit. Where the folder exceeds `AUTOGRAPH_CACHE_SIZE` (bytes, or with the suffix K, M or G; 512M by default), it
+removes the least recently used kernels down to 90% of the limit. Removing a file is atomic: a process that has it open
+reads on, one that misses it compiles.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import re
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from runtime.codegen.cache import private_files
 from runtime.codegen.cache.kernel_cache import FORMAT, KERNELS, cache_dir, kernel_folder
 
 DEFAULT_BOUND = 512 << 20
 _LEFT = 0.9  # of the limit, after an eviction
+_UNSEEN = 0.01  # of the limit: what a process writes between two looks at all files
 _ABANDONED = 3600.0  # seconds after which a temporary file belongs to a process that was killed
 _OURS = re.compile(r"\.?[a-z]+_[0-9a-f]{24}\.")
 _KERNEL = re.compile(r"\.?(k_[0-9a-f]+)\.")
@@ -72,12 +75,25 @@ def _entries(folder: private_files.Folder) -> dict[str, Entry]:
     return found
 
 
-def make_room(keep: str) -> int:
-    """Evicts kernels above the limit; the number of bytes freed. keep: the kernel that has just been written."""
+_written: dict[Path, int] = {}  # bytes in a folder that this process has written since its last look at all files
+
+
+def make_room(keep: str, written: int | None = None) -> int:
+    """Evicts kernels above the limit; the number of bytes freed.
+
+    keep: the kernel that has just been written; written: its bytes. Only where they are given, what the process wrote
+    before may be little enough to do nothing yet.
+    """
     try:
         most = bound()
     except ValueError:
         most = DEFAULT_BOUND  # changed since a call checked it, and a background thread can't raise
+    place = kernel_folder()
+    if written is not None and place in _written:
+        _written[place] += written
+        if _written[place] <= most * _UNSEEN:
+            return 0
+    _written[place] = 0
     try:
         with private_files.folder(cache_dir(), KERNELS) as folder:
             return _made_room(folder, most, keep)

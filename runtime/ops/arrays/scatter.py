@@ -395,6 +395,12 @@ class IndexedSlices:
         """Other values at the same indices."""
         return IndexedSlices(values, self.indices, self.dense_shape)
 
+    def alongside(self, other: IndexedSlices) -> IndexedSlices:
+        """These slices, with int64 indices if the other ones' have another dtype."""
+        if self.indices.dtype is other.indices.dtype:
+            return self
+        return IndexedSlices(self.values, call("cast", self.indices, dtype=dtypes.int64), self.dense_shape)
+
     def __neg__(self) -> IndexedSlices:
         return self.with_values(-self.values)
 

@@ -101,7 +101,7 @@ def _key(node: Node) -> Hashable:
         inputs = inputs[: _HOLES_AFTER[node.op.name](attrs)]
         attrs = {**attrs, "spec": tuple([_without_numbers(item) for item in attrs["spec"]])}
     types = tuple([v.type for v in (*inputs, *node.outputs)])
-    return node.op.name, types, repr(sorted(attrs.items())), inner
+    return node.op.name, types, tuple(sorted(attrs.items())), inner
 
 
 def _without_numbers(item: tuple[Any, ...]) -> tuple[Any, ...]:
