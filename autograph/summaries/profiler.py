@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from autograph.summaries import chrome_trace
+from autograph.summaries import chrome_trace, xplane
 from runtime import profiling
 from runtime.errors import AlreadyExistsError, UnavailableError, is_own_file
 
@@ -68,7 +68,9 @@ def start(logdir: Any, options: ProfilerOptions | None = None) -> None:
 
 
 def stop(save: bool = True) -> None:
-    """Ends the profile and writes it: `LOGDIR/plugins/profile/TIME/HOST.trace.json.gz`.
+    """Ends the profile and writes it to a folder `LOGDIR/plugins/profile/TIME`.
+
+    `HOST.xplane.pb` there is for TensorBoard's plugin for profiles, `HOST.trace.json.gz` for Perfetto.
 
     save: False to write nothing.
 
@@ -86,7 +88,9 @@ def stop(save: bool = True) -> None:
     if save:
         folder = logdir / "plugins" / "profile" / _unused(logdir / "plugins" / "profile")
         folder.mkdir(parents=True)
-        chrome_trace.write(session.profile, folder / f"{socket.gethostname()}.trace.json.gz")
+        host = socket.gethostname()
+        chrome_trace.write(session.profile, folder / f"{host}.trace.json.gz")
+        xplane.write(session.profile, folder / f"{host}.xplane.pb", host)
 
 
 def _unused(folder: Path) -> str:

@@ -154,9 +154,7 @@ def main() -> int:
     for guide in sorted(folder.glob("*.py")):
         if any(text in guide.name for text in given.only) and not any(text in guide.stem for text in _LEFT_OUT):
             with tempfile.TemporaryDirectory() as empty:
-                done = subprocess.run(
-                    _command(given, guide.resolve()), cwd=empty, env=_environment(given), check=False
-                )
+                done = subprocess.run(_command(given, guide.resolve()), cwd=empty, env=_environment(given), check=False)
             worst = max(worst, abs(done.returncode))
     return 1 if worst else 0
 

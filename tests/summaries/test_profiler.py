@@ -3,6 +3,7 @@
 import gzip
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import autograph as ag
 from runtime import profiling
 from runtime.context import eagerly
 from runtime.engine import background
+from runtime.ops.strings import wire
 
 
 def read(path):
@@ -29,6 +31,34 @@ def read(path):
         event["thread"] = threads[event["tid"]]
     assert [e["ts"] for e in spans] == sorted(e["ts"] for e in spans)
     return spans
+
+
+def read_plane(path):
+    """The host, the begin and the spans of a file in TensorFlow's format."""
+
+    def parts(message):
+        found = {}
+        for number, kind, value in wire.fields(message):
+            if kind != wire.BYTES:
+                value = wire.signed(value) if kind == wire.VARINT else np.frombuffer(value)[0]
+            found.setdefault(number, []).append(value)
+        return found
+
+    space = parts(path.read_bytes())
+    (plane,) = map(parts, space[1])
+    assert plane[2] == [b"/host:CPU"]
+    events, stats = (
+        {entry[1][0]: parts(entry[2][0])[2][0].decode() for entry in map(parts, plane[field])} for field in (4, 5)
+    )
+    spans = []
+    for line in map(parts, plane[3]):
+        for event in map(parts, line[4]):
+            values = [parts(stat) for stat in event[4]]
+            arguments = {stats[stat.pop(1)[0]]: next(iter(stat.values()))[0] for stat in values}
+            arguments = {name: v.decode() if isinstance(v, bytes) else v for name, v in arguments.items()}
+            category = arguments.pop("category")
+            spans.append((line[2][0].decode(), events[event[1][0]], category, event[2][0], event[3][0], arguments))
+    return space[4], parts(plane[3][0])[3][0], spans
 
 
 def named(spans, name):
@@ -150,6 +180,27 @@ def test_start_and_stop(tmp_path):
     profiler.start(tmp_path)
     profiler.stop(save=False)
     assert len(list(tmp_path.glob("plugins/profile/*/*.trace.json.gz"))) == 2
+    assert len(list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))) == 2
+
+
+def test_both_files_of_a_profile_say_the_same(tmp_path):
+    my_model = a_function(jit_compile=True)
+    began = time.time_ns()
+    with ag.profiler.experimental.Profile(tmp_path):
+        with ag.profiler.experimental.Trace("train", step_num=-3, loss=0.5, large=1 << 70):
+            my_model(ag.ones([4])).numpy()
+    (path,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
+    (other,) = tmp_path.glob("plugins/profile/*/*.trace.json.gz")
+    (host,), start, spans = read_plane(path)
+    assert began <= start <= time.time_ns()
+    assert path.name == f"{host.decode()}.xplane.pb"
+    expected = [(e["thread"], e["name"], e["cat"], e["ts"] * 1e6, e["dur"] * 1e6, e["args"]) for e in read(other)]
+    assert len(spans) == len(expected) > 10
+    for found, wanted in zip(sorted(spans, key=lambda e: (e[3], -e[4])), expected):
+        assert found[:3] == wanted[:3]
+        np.testing.assert_allclose(found[3:5], wanted[3:5], rtol=0, atol=2000)  # picoseconds, of whole nanoseconds
+    (arguments,) = [each[5] for each in spans if each[1] == "train"]
+    assert arguments == {"step_num": -3, "loss": 0.5, "large": str(1 << 70)}
 
 
 def test_levels_leave_out_what_is_fine(tmp_path):
