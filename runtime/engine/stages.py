@@ -7,6 +7,7 @@
     llvm             the kernels as LLVM IR, before LLVM's passes
     optimized-llvm   the same after LLVM's passes
     asm              assembly for this machine
+    device-passes    what each pass changes that makes kernels ones that all threads of a GPU run
     device-kernel    the Python text of the kernels as all threads of a GPU run them
     ptx              the same in PTX, the assembly language of NVIDIA's GPUs
 
@@ -23,8 +24,9 @@ from dataclasses import dataclass, field
 
 from runtime.autodiff.calls import is_differentiable
 from runtime.codegen.backends import driver
-from runtime.codegen.device.device_module import device_module, shown, spmd_of
-from runtime.codegen.device.spmd import NotOnDevice
+from runtime.codegen.device.device_module import device_module, spmd_of
+from runtime.codegen.device.kernel import Kernel, NotOnDevice, printed
+from runtime.codegen.device.pipeline import run_passes
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.engine.explain import Stay, note_stays
@@ -47,10 +49,11 @@ STAGES = {
     "llvm": ";",
     "optimized-llvm": ";",
     "asm": "#",
+    "device-passes": "#",
     "device-kernel": "#",
     "ptx": "//",
 }
-_OF_GPUS = ("device-kernel", "ptx")
+_OF_GPUS = ("device-passes", "device-kernel", "ptx")
 GRADIENTS = ("forward", "backward")
 # Of more equal lines than this, only some are shown where they begin and end.
 _LONGEST, _AROUND = 40, 4
@@ -259,7 +262,12 @@ def _device_text(stage: str, source: KernelSource) -> str:
     try:
         if stage == "ptx":
             return device_module(source).ptx().rstrip()
-        return shown(spmd_of(source).functions)
+        if stage == "device-kernel":
+            return printed(spmd_of(source))
+        kernel = Kernel.of(source)
+        with recorded() as steps:
+            run_passes(kernel)
+        return "\n\n".join([*_changes(steps), f"# the kernel\n{printed(kernel)}"])
     except NotOnDevice as reason:
         raise UnimplementedError(f"'{source.name}' has a kernel that can't run on a GPU: {reason}") from None
 

@@ -8,7 +8,7 @@ The functions raise Unsupported for operations that our own compiler doesn't hav
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.kernel_ir.types import (
@@ -195,24 +195,24 @@ CALLS: dict[str, Rule] = {
     **{
         f"gpu.{name}": _fixed(INT64)
         for name in (
-            "thread", "threads", "place_in_block", "block", "block_size", "blocks", "warp_size", "turn",
-            "first_failure", "told", "quotient", "remainder", "ahead",
+            "thread", "threads", "thread_in_block", "block", "block_size", "blocks", "warp_size", "buffer",
+            "first_failure", "load_detail", "udiv", "urem", "peel_count",
         )
     },
     **{f"gpu.{name}": _fixed(BOOL) for name in ("interrupted", "failed", "is_aligned")},
-    **{f"gpu.{name}": _first for name in ("of_lane", "part", "aligned_part")},
+    **{f"gpu.{name}": _first for name in ("shuffle", "view", "aligned_view")},
     **{
         f"gpu.{name}": _last
         for name in (
-            "got_of_warp", "got_of_block", "got_of_block_total", "got_of_column", "got_in_tile", "handed_over", "fma",
+            "load_warp_partial", "load_block_partial", "load_total", "load_column_partial", "load_shared", "load_broadcast", "fma",
         )
     },
-    "gpu.zero_of": _element_of_first,
+    "gpu.zero_like": _element_of_first,
     **{
         f"gpu.{name}": _fixed(None)
         for name in (
-            "barrier", "block_barrier", "warp_barrier", "put_of_warp", "put_of_block", "put_of_block_total",
-            "put_in_tile", "put_of_column", "end_turn", "hand_over", "report", "tell",
+            "barrier", "block_barrier", "warp_barrier", "store_warp_partial", "store_block_partial", "store_total",
+            "store_shared", "store_column_partial", "swap_buffers", "store_broadcast", "record_failure", "store_detail",
         )
     },
 }  # fmt: skip
@@ -228,3 +228,13 @@ def call(function: str, *types: Any) -> Type | None:
     """Of a call; None if it has no result, or for a function that isn't in the table."""
     rule = rule_of(function)
     return None if rule is None else rule(*types)
+
+
+# --- assignments -----------------------------------------------------------------------------------------------------
+
+
+def assigned(targets: Sequence[str], value: Type | None) -> dict[str, Type | None]:
+    """Of the variables that a value of this type is assigned to; None where it isn't known."""
+    if len(targets) > 1 and isinstance(value, Tuple):
+        return dict(zip(targets, value.items))
+    return dict.fromkeys(targets, value if len(targets) == 1 else None)

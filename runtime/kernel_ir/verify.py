@@ -2,7 +2,7 @@
 
 - a variable is read only where it has been assigned on every path
 - `break` and `continue` are in loops; nothing follows a statement that leaves its block
-- elements are read from and written to variables; a `Tuple` is only where several values are allowed
+- elements are read from and written to variables, in SPMD form also to views of variables; a `Tuple` is only where several values are allowed
 - a constant fits its type; operators are those of the grammar; a loop's step is a constant that isn't 0
 - `Fail` is only in functions that may fail, and names an existing failure site
 - parts of nests, which threads run, return nothing and cannot fail
@@ -17,13 +17,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from runtime.kernel_ir import ir
+from runtime.kernel_ir import ir, result_types
 from runtime.kernel_ir.print_python import expression, lines
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Tuple, Type
 
 _UNARY = frozenset({"-", "+", "~", "not"})
 _BINARY = frozenset({"+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"})
 _COMPARE = frozenset({"<", "<=", ">", ">=", "==", "!="})
+_VIEWS = frozenset({"gpu.view", "gpu.aligned_view"})
 _LEAVING = (ir.Break, ir.Continue, ir.Return, ir.Fail)
 
 
@@ -86,7 +87,7 @@ class _Checker:
             return other if then is None else then if other is None else then & other
         if isinstance(item, (ir.For, ir.While)):
             return self.loop(item, given)
-        if isinstance(item, ir.Store) and not isinstance(item.array, ir.Var):
+        if isinstance(item, ir.Store) and not _is_array(item.array):
             self.fail("a store into something else than a variable", item)
         if isinstance(item, (ir.Break, ir.Continue)) and not self.breaks:
             self.fail("a jump out of no loop", item)
@@ -139,7 +140,7 @@ class _Checker:
         elif isinstance(item, ir.Const):
             self.constant(item, inside)
         elif isinstance(item, (ir.Load, ir.Size, ir.Dim, ir.ElementType)):
-            if not isinstance(item.array, ir.Var):
+            if not _is_array(item.array):
                 self.fail("an array that is no variable", inside)
         elif (isinstance(item, ir.Unary) and item.op not in _UNARY) or (
             isinstance(item, ir.Binary) and item.op not in _BINARY
@@ -163,6 +164,13 @@ class _Checker:
             is_right = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
         if not is_right:
             self.fail(f"the constant {value!r} of type {type_.name}", inside)
+
+
+def _is_array(item: ir.Expr) -> bool:
+    """Whether an expression is an array variable or, in SPMD form, a view of one."""
+    if isinstance(item, ir.Call) and item.function in _VIEWS:
+        item = item.arguments[0]
+    return isinstance(item, ir.Var)
 
 
 def _fail(message: str, item: ir.Statement | None, function: ir.Function, stage: str) -> None:
@@ -190,9 +198,7 @@ class _Types:
 
     def statement(self, item: ir.Statement) -> None:
         if isinstance(item, ir.Assign):
-            found = item.value.type
-            several = found.items if isinstance(found, Tuple) else (found,) * len(item.targets)
-            for name, type_ in zip(item.targets, (found,) if len(item.targets) == 1 else several):
+            for name, type_ in result_types.assigned(item.targets, item.value.type).items():
                 self.variable(name, type_, item)
         elif isinstance(item, ir.Alloc):
             self.variable(item.name, item.variable.type, item)
@@ -245,7 +251,8 @@ class _Types:
             for operand in item.operands:
                 self.condition(operand, inside)
         derived = replace(item, type=None).type
-        if item.type != derived and not (isinstance(item, ir.Call) and item.function in self.functions):
+        is_stated = isinstance(item, ir.Call) and result_types.rule_of(item.function) is None
+        if item.type != derived and not is_stated:
             self.fail(f"{expression(item)} is declared as {_name(item.type)}, but its type is {_name(derived)}", inside)
         if item.type is None and not (isinstance(item, ir.Call) and isinstance(inside, ir.Run)):
             self.fail(f"{expression(item)} has no type", inside)

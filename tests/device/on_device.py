@@ -19,9 +19,9 @@ import autograph as ag
 from runtime import device
 from runtime.codegen.backends import driver, graph_cache, llvm_backend
 from runtime.codegen.device import launch
-from runtime.codegen.device.given_arrays import UNKNOWN, ZERO
+from runtime.codegen.device.kernel import UNKNOWN, ZERO
 from runtime.codegen.device.launch import DeviceKernel
-from runtime.codegen.device.spmd import NotOnDevice
+from runtime.codegen.device.kernel import NotOnDevice
 from runtime.codegen.kernel.source import KernelSource, Unreadable
 from runtime.gpu.cuda import Cuda
 from runtime.gpu.emulator import Emulator

@@ -15,7 +15,8 @@ import numpy as np
 from numba import cuda
 
 import autograph as ag
-from runtime.codegen.device.device_module import shown, spmd_of
+from runtime.codegen.device.device_module import spmd_of
+from runtime.codegen.device.kernel import printed
 from runtime.codegen.lower.lower_graph import lower
 from tests.autodiff.work import Library
 from tests.device.test_programs import fractal, newton, own_trips, recurrence, stencil, written
@@ -28,25 +29,25 @@ GPU = f"""
 class gpu:
     thread = staticmethod(lambda: cuda.grid(1))
     threads = staticmethod(lambda: cuda.gridsize(1))
-    place_in_block = staticmethod(lambda: cuda.threadIdx.x)
+    thread_in_block = staticmethod(lambda: cuda.threadIdx.x)
     block_size = staticmethod(lambda: cuda.blockDim.x)
     block = staticmethod(lambda: cuda.blockIdx.x)
     blocks = staticmethod(lambda: cuda.gridDim.x)
     barrier = block_barrier = staticmethod(lambda: cuda.syncthreads())
-    quotient = staticmethod(lambda a, b: a // b)
-    remainder = staticmethod(lambda a, b: a % b)
+    udiv = staticmethod(lambda a, b: a // b)
+    urem = staticmethod(lambda a, b: a % b)
     # The simulator has no shuffles: each thread is a warp.
     warp_size = staticmethod(lambda: 1)
-    of_lane = staticmethod(lambda value, lane: value)
-    put_of_warp = staticmethod(lambda place, value: of_warps.__setitem__(place, value))
-    got_of_warp = staticmethod(lambda place, like: of_warps[place])
-    hand_over = staticmethod(lambda place, value: handed.__setitem__(place, value))
-    handed_over = staticmethod(lambda place, like: handed[place])
-    report = staticmethod(lambda trip: cuda.atomic.min(first, 0, trip))
+    shuffle = staticmethod(lambda value, lane: value)
+    store_warp_partial = staticmethod(lambda place, value: of_warps.__setitem__(place, value))
+    load_warp_partial = staticmethod(lambda place, like: of_warps[place])
+    store_broadcast = staticmethod(lambda place, value: handed.__setitem__(place, value))
+    load_broadcast = staticmethod(lambda place, like: handed[place])
+    record_failure = staticmethod(lambda trip: cuda.atomic.min(first, 0, trip))
     failed = staticmethod(lambda: first[0] != {_NO_FAILURE})
     first_failure = staticmethod(lambda: first[0])
-    tell = staticmethod(lambda place, value: details.__setitem__(place, value))
-    told = staticmethod(lambda place: details[place])
+    store_detail = staticmethod(lambda place, value: details.__setitem__(place, value))
+    load_detail = staticmethod(lambda place: details[place])
 
     @staticmethod
     def empty(size, dtype):  # one array for all threads, as the first one makes it
@@ -66,8 +67,8 @@ class OfDevices(Library):
 
 def run(source: Any, arguments: list[Any]) -> tuple:
     """What a kernel returns in the simulator."""
-    form = spmd_of(source)
-    functions, given = form.functions, form.given
+    kernel = spmd_of(source)
+    given = kernel.given
     values = [*arguments, *source.constants]
     sizes, _ = given.plan(*values)
     values += [np.empty(max(int(n), 0), each.name) for n, each in zip(sizes, given.elements)]
@@ -80,7 +81,7 @@ def run(source: Any, arguments: list[Any]) -> tuple:
     entry = (
         f"def entry({names}):\n    result = kernel({names})\n    if gpu.thread() == 0:\n        found.append(result)\n"
     )
-    text = f"{GPU}\n\n{shown(functions)}\n\n\n{entry}".replace(" = np.empty(", " = gpu.empty(")
+    text = f"{GPU}\n\n{printed(kernel)}\n\n\n{entry}".replace(" = np.empty(", " = gpu.empty(")
     text = text.replace("made[0] = gpu.empty(", "made[0] = np.empty(")
     exec(compile(text, "kernel", "exec"), space)
     with np.errstate(all="ignore"):

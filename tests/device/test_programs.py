@@ -11,7 +11,7 @@ import autograph as ag
 from runtime.codegen import cost_model
 from runtime.codegen.device.device_module import spmd_of
 from runtime.codegen.device.launch import DeviceKernel
-from runtime.codegen.device.spmd import NotOnDevice
+from runtime.codegen.device.kernel import NotOnDevice
 from runtime.codegen.lower.lower_graph import lower
 from runtime.codegen.passes.parallelize import ThreadCount
 from runtime.gpu.emulator import Emulator

@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen.device import several_trips
-from runtime.codegen.device.device_module import shown, spmd_of
+from runtime.codegen.device.kernel import Kernel, printed
+from runtime.codegen.device.pipeline import run_passes
 from runtime.codegen.lower.lower_graph import lower
 from runtime.gpu.emulator import Emulator
 
 
 def text_of(program: Any, *specs: Any) -> str:
     """The kernel that is compiled."""
-    form = spmd_of(lower(ag.function(program).get_concrete_function(*specs).graph))
-    for function in form.functions:
-        several_trips.run(function, form.strided)
-    return shown(form.functions)
+    kernel = Kernel.of(lower(ag.function(program).get_concrete_function(*specs).graph))
+    run_passes(kernel)
+    return printed(kernel)
 
 
 def vector(dtype: Any = ag.float32) -> Any:
@@ -31,21 +30,21 @@ MATRIX = ag.TensorSpec([None, None], ag.float32)
 
 def test_elements_that_follow_each_other_are_taken_together() -> None:
     text = text_of(lambda x, y: x * y + x, vector(), vector())
-    assert "ahead = max(gpu.ahead(x, 0), gpu.ahead(y, 0), gpu.ahead(a, 0))" in text
+    assert "ahead = max(gpu.peel_count(x, 0), gpu.peel_count(y, 0), gpu.peel_count(a, 0))" in text
     assert "if gpu.is_aligned(x, ahead) and gpu.is_aligned(y, ahead) and gpu.is_aligned(a, ahead):" in text
-    assert "gpu.aligned_part(x, 0)[trip]" in text
-    assert "gpu.part(x, 0)[trip_5]" in text
+    assert "gpu.aligned_view(x, 0)[trip]" in text
+    assert "gpu.view(x, 0)[trip_5]" in text
 
 
 def test_rows_begin_anywhere() -> None:
     """Where a row is aligned is asked for each."""
     text = text_of(ag.nn.softmax, MATRIX)
-    assert "gpu.ahead(logits_flat, i * logits_d1)" in text
+    assert "gpu.peel_count(logits_flat, i * logits_d1)" in text
 
 
 def test_neighbours_of_an_element_are_not_aligned_as_it_is() -> None:
-    assert "part" not in text_of(lambda x: x[1:] * x[:-1], vector())
-    assert "part" in text_of(lambda x: x[4:] * x[:-4], vector())
+    assert "view" not in text_of(lambda x: x[1:] * x[:-1], vector())
+    assert "view" in text_of(lambda x: x[4:] * x[:-4], vector())
 
 
 @pytest.mark.parametrize(
@@ -53,12 +52,12 @@ def test_neighbours_of_an_element_are_not_aligned_as_it_is() -> None:
 )
 def test_other_elements_are_loaded_one_by_one(program: Any) -> None:
     text = text_of(program, MATRIX)
-    assert "part(a, 0)" in text
-    assert "part(x" not in text
+    assert "view(a, 0)" in text
+    assert "view(x" not in text
 
 
 def test_trips_stay_apart_if_elements_lie_anywhere() -> None:
-    assert "part" not in text_of(lambda x: ag.gather(x, ag.range(3), axis=1), MATRIX)
+    assert "view" not in text_of(lambda x: ag.gather(x, ag.range(3), axis=1), MATRIX)
 
 
 @pytest.mark.parametrize("dtype", [ag.float32, ag.float64, ag.int32, ag.uint8, ag.bool])
@@ -89,8 +88,8 @@ def test_no_element_is_missed(dtype: Any, emulator: Emulator) -> None:
 def test_rows_and_columns_are_found_by_one_division_for_several_elements() -> None:
     text = text_of(lambda x, y: x * y, MATRIX, vector())
     loop = text[text.rindex("while trip < begin + covered - 3:") : text.rindex("left = thread")]
-    assert loop.count("gpu.quotient") == 1
-    assert "gpu.aligned_part(x_flat, 0)[trip]" in loop
+    assert loop.count("gpu.udiv") == 1
+    assert "gpu.aligned_view(x_flat, 0)[trip]" in loop
 
 
 def test_rows_and_columns(emulator: Emulator) -> None:

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from runtime.codegen.device.kernel import Kernel, fresh_name, names_of
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 
 
-def ranges(function: ir.Function) -> ir.Function:
-    """The function with loops over ranges instead of counted loops."""
-    body = ir.copied(function.body)
-    names = ir.mentioned(body).union(function.parameters)
-    _block(body, names)
-    return ir.Function(function.name, function.parameters, body, function.kind, function.returns)
+def run(kernel: Kernel) -> None:
+    for function in kernel.functions:
+        _block(function.body, names_of(function))
 
 
 def _block(block: ir.Block, names: set[str]) -> None:
@@ -46,26 +45,17 @@ def _range(item: ir.While, names: set[str]) -> ir.Block | None:
         return None
     if not ir.variables(test.right).isdisjoint(ir.assigned(body)) or _reads_memory(test.right):
         return None
-    first, trip = (ir.Var(fresh(base, names)) for base in ("first", "trip"))
+    first, trip = (ir.size_variable(fresh_name(base, names)) for base in ("first", "trip"))
     at = body.index(step)
     before, after = body[:at], body[at + 1 :]
     ir.map_block(before, lambda each: trip if each == index else None)
     ir.map_block(after, lambda each: trip + 1 if each == index else None)
+    stop = test.right if test.right.type == INT64 else ir.Convert(INT64, test.right)
     return [
-        ir.assign(first.name, index),
-        ir.For(trip.name, first, test.right, ir.ONE, [*before, *after]),
-        ir.assign(index.name, ir.call("max", first, test.right)),
+        ir.assign(first, index),
+        ir.For(trip.name, first, stop, ir.ONE, [*before, *after]),
+        ir.assign(index, ir.call("max", first, stop)),
     ]
-
-
-def fresh(base: str, names: set[str]) -> str:
-    """A name that isn't among `names`; adds it to them."""
-    name, number = base, 0
-    while name in names:
-        number += 1
-        name = f"{base}_{number}"
-    names.add(name)
-    return name
 
 
 def _reads_memory(item: ir.Expr) -> bool:

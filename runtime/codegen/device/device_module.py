@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.codegen.cache import kernel_cache
-from runtime.codegen.device import approximations, launch_code, several_trips
+from runtime.codegen.device import approximations, launch_code
 from runtime.codegen.device.c_functions import definitions
-from runtime.codegen.device.given_arrays import Given
 from runtime.codegen.device.independence import written
 from runtime.codegen.device.library import formulas, library
-from runtime.codegen.device.spmd import NotOnDevice, Spmd, spmd
+from runtime.codegen.device.kernel import Given, Kernel, NotOnDevice
+from runtime.codegen.device.pipeline import run_passes
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.math import vector_intrinsics
 from runtime.gpu import emulator
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.print_python import function as printed
 from runtime.kernel_ir.types import Array, Scalar, Type, Unsupported, signature
 from runtime.llvm import device, target
 from runtime.llvm.device_layout import MOST_BLOCKS
@@ -38,7 +37,7 @@ class DeviceModule:
     given           the arrays that the host allocates for it, after its other arguments
     makes_arrays    whether it allocates further arrays itself
     shared          how many loops threads share
-    alone           reason -> how many loops one thread runs for that reason
+    serial          reason -> how many loops one thread runs for that reason
     meets           whether threads wait for each other
     """
 
@@ -51,7 +50,7 @@ class DeviceModule:
     given: Given
     makes_arrays: bool
     shared: int
-    alone: dict[str, int]
+    serial: dict[str, int]
     meets: bool
     symbol: str = "kernel"
     most_blocks: int = MOST_BLOCKS
@@ -117,9 +116,11 @@ define ptr @record() {{
     return address
 
 
-def spmd_of(source: KernelSource) -> Spmd:
-    """A kernel in SPMD form. Raises NotOnDevice."""
-    return spmd(source.functions, library(), source.signature, source.details if source.errors else -1)
+def spmd_of(source: KernelSource) -> Kernel:
+    """A kernel in SPMD form, before the passes over that form. Raises NotOnDevice."""
+    kernel = Kernel.of(source)
+    run_passes(kernel, last="SPMD form")
+    return kernel
 
 
 def device_module(source: KernelSource, record: str | None = None) -> DeviceModule:
@@ -127,10 +128,9 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
 
     Raises NotOnDevice.
     """
-    form = spmd_of(source)
-    functions, given = form.functions, form.given
-    for function in functions:
-        several_trips.run(function, form.strided)
+    kernel = Kernel.of(source)
+    run_passes(kernel)
+    functions, given = kernel.functions, kernel.given
     signature_text = signature_with(source.signature, given)
     symbol = "kernel"
     program = Program(functions, library(), builtins=device.BUILTINS, spmd=True)
@@ -151,7 +151,7 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     makes_arrays = "np.empty" in called or any(isinstance(item, ir.Alloc) for item in items)
     return DeviceModule(
         source.name, text, tuple(each for each in modules if each), result, tuple(parameters), changed, given,
-        makes_arrays, shared=form.shared, alone=form.alone, meets=makes_arrays or not called.isdisjoint(_MEETING),
+        makes_arrays, shared=kernel.shared, serial=kernel.serial, meets=makes_arrays or not called.isdisjoint(_MEETING),
     )  # fmt: skip
 
 
@@ -165,9 +165,3 @@ def signature_with(signature_text: str, given: Given) -> str:
         return signature_text
     inner = signature_text[1:-1].rstrip(",")
     return f"({', '.join([*([inner] if inner else []), *types])}{',' if len(types) == 1 and not inner else ''})"
-
-
-def shown(functions: Sequence[ir.Function]) -> str:
-    """The Python text of functions in SPMD form; in it, `gpu` stands for the functions that identify and synchronise
-    threads."""
-    return "\n\n\n".join(printed(each) for each in functions)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from runtime.codegen.device.kernel import FreshSize
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 
@@ -11,13 +10,13 @@ from runtime.kernel_ir.types import INT64
 class Caught:
     """Such checks. What would leave the kernel leaves these statements instead."""
 
-    def __init__(self, block: ir.Block, details: int, fresh: Callable[[str], str], in_loop: bool) -> None:
-        """details: the number of integers with a status. fresh: makes unused names. in_loop: whether the block is the
+    def __init__(self, block: ir.Block, details: int, fresh: FreshSize, in_loop: bool) -> None:
+        """details: the number of integers with a status. in_loop: whether the block is the
         body of a loop, which a failure leaves."""
         self._count = details + 1
-        self._values = [ir.Var(fresh(f"failure{k}" if k else "failure")) for k in range(self._count)]
+        self._values = [fresh(f"failure{k}" if k else "failure") for k in range(self._count)]
         self._last: ir.Return | None = None
-        self.start: ir.Block = [ir.assign(each.name, ir.ZERO) for each in self._values]
+        self.start: ir.Block = [ir.assign(each, ir.ZERO) for each in self._values]
         self._catch(block, in_loop)
 
     @property
@@ -26,12 +25,12 @@ class Caught:
 
     def tell(self) -> ir.Block:
         """Statements that record the failure for all threads."""
-        return [ir.Run(ir.call("gpu.tell", k, value)) for k, value in enumerate(self._values)]
+        return [ir.Run(ir.call("gpu.store_detail", k, value)) for k, value in enumerate(self._values)]
 
     def leave(self) -> ir.Return:
         """Statements that return the recorded failure."""
         assert self._last is not None
-        told = tuple(ir.call("gpu.told", k) for k in range(self._count))
+        told = tuple(ir.call("gpu.load_detail", k) for k in range(self._count))
         return ir.Return(_with_status(self._last, told))
 
     def _catch(self, block: ir.Block, in_loop: bool = True) -> bool:
@@ -41,7 +40,7 @@ class Caught:
             if isinstance(item, ir.Return):
                 self._last = item
                 values = [ir.Convert(INT64, value) for value in _status(item)[: self._count]]
-                steps: ir.Block = [ir.assign(each.name, value) for each, value in zip(self._values, values)]
+                steps: ir.Block = [ir.assign(each, value) for each, value in zip(self._values, values)]
                 block[position : position + 1] = [*steps, ir.Break()]
                 found = True
                 continue

@@ -32,11 +32,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from runtime.codegen.device.kernel import UNKNOWN, ZERO, Given
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import expression
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type
@@ -44,29 +44,6 @@ from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type
 _FUNCTIONS = frozenset({"min", "max", "abs"})
 # Python integers don't overflow.
 _NUMBERS = SimpleNamespace(int64=int, bool_=bool)
-
-Shapes = tuple[tuple[int, ...] | None, ...]
-
-
-ZERO, UNKNOWN = -1, -2
-
-
-@dataclass
-class Given:
-    """What the host knows about a kernel.
-
-    parameters   the name that an array has among the kernel's parameters, by the statement that made it
-    elements     the types of these arrays, in the same order
-    plan         computes, from the kernel's arguments, the numbers of elements of these arrays and the shapes of the
-                 results; None for shapes that aren't known
-    returned     for each result the position of its array among all parameters, ZERO, or UNKNOWN; None if there are
-                 several exits, and the host doesn't know which one is taken
-    """
-
-    parameters: dict[ir.Statement, str] = field(default_factory=dict)
-    elements: list[Scalar] = field(default_factory=list)
-    plan: Callable[..., tuple[list[int], Shapes | None]] = lambda *arguments: ([], None)
-    returned: tuple[int, ...] | None = None
 
 
 def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
@@ -89,7 +66,7 @@ def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
             number = len(found.elements)
             lines.append(f"{sizes}[{number}] = max({expression(item.size)}, 0)")
             memory[item.name] = len(function.parameters) + number, f"({sizes}[{number}],)"
-            found.parameters[item] = name
+            found.parameters[item] = ir.array_variable(name, item.element)
             found.elements.append(item.element)
         elif isinstance(item, ir.Assign) and len(item.targets) == 1 and _is_known(item.value, known, arrays):
             lines.append(f"{item.targets[0]} = {expression(item.value)}")

@@ -21,7 +21,7 @@ import numpy as np
 from runtime import profiling
 from runtime.codegen import cost_model
 from runtime.codegen.device.device_module import DeviceModule, device_module
-from runtime.codegen.device.given_arrays import UNKNOWN, ZERO, Shapes
+from runtime.codegen.device.kernel import UNKNOWN, ZERO, Shapes
 from runtime.codegen.kernel.source import KernelSource
 from runtime.dtypes import NARROW
 from runtime.gpu.interface import BLOCK, HostMemory, OutOfMemory, Shape
@@ -116,7 +116,7 @@ class DeviceKernel:
         """How it runs, for `explain`."""
         module = self.module
         found = [f"{_loops(module.shared)} shared by threads"] if module.shared else []
-        found += [f"{_loops(count)} on one thread, since {why}" for why, count in sorted(module.alone.items())]
+        found += [f"{_loops(count)} on one thread, since {why}" for why, count in sorted(module.serial.items())]
         return [*found, f"the last call took {self.form}"] if self.form else found
 
 

@@ -56,7 +56,7 @@ def thread_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
     while number < rows * columns:
         i = number // columns
         j = number % columns
-        total = gpu.zero_of(out)
+        total = gpu.zero_like(out)
         for k in range(inner):
             left = a[a0 + k * rows + i] if flip_a else a[a0 + i * inner + k]
             right = b[b0 + j * inner + k] if flip_b else b[b0 + k * columns + j]
@@ -68,7 +68,7 @@ def thread_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
 
 def warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
     size = gpu.block_size()
-    place = gpu.place_in_block()
+    place = gpu.thread_in_block()
     width = gpu.warp_size()
     lane = place % width
     lanes = min(width, size - (place - lane))
@@ -77,7 +77,7 @@ def warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
     while number < rows * columns:
         i = number // columns
         j = number % columns
-        total = gpu.zero_of(out)
+        total = gpu.zero_like(out)
         k = lane
         while k < inner:
             left = a[a0 + k * rows + i] if flip_a else a[a0 + i * inner + k]
@@ -86,7 +86,7 @@ def warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
             k = k + lanes
         step = width // 2
         while step > 0:
-            other = gpu.of_lane(total, lane + step)
+            other = gpu.shuffle(total, lane + step)
             if lane + step < lanes:
                 total = total + other
             step = step // 2
@@ -199,13 +199,13 @@ def lgamma(x):
 
 # Joins the numbers of a warp's lanes by a tree of shuffles, whose root is the first lane.
 _LANES = """\
-    place = gpu.place_in_block()
+    place = gpu.thread_in_block()
     size = gpu.block_size()
     width = gpu.warp_size()
     lane = place % width
     step = width // 2
     while step > 0:
-        other = gpu.of_lane(value, lane + step)
+        other = gpu.shuffle(value, lane + step)
         if lane + step < width and place + step < size:
             value = joined(value, other)
         step = step // 2
@@ -214,43 +214,43 @@ _LANES = """\
 # Joins the numbers of all threads: of a warp's lanes by a tree of shuffles, then of a block's warps in order, then of
 # all blocks by the first warp of each. The order depends only on the number of threads, so the same number gives the
 # same bits. It contains barriers, so later reads see all earlier writes. A grid needs only one barrier, because blocks
-# use the other half of their memory the next time (`gpu.turn`), when nobody reads this half any more.
+# use the other half of their memory the next time (`gpu.buffer`), when nobody reads this half any more.
 _TOTAL = """
 def total(value):
 LANES
     if lane == 0:
-        gpu.put_of_warp(place // width, value)
+        gpu.store_warp_partial(place // width, value)
     gpu.block_barrier()
-    whole = gpu.got_of_warp(0, value)
+    whole = gpu.load_warp_partial(0, value)
     for warp in range(1, (size + width - 1) // width):
-        other = gpu.got_of_warp(warp, value)
+        other = gpu.load_warp_partial(warp, value)
         whole = joined(whole, other)
     blocks = gpu.blocks()
     if blocks > 1:
-        turn = gpu.turn()
+        turn = gpu.buffer()
         if place == 0:
-            gpu.put_of_block(turn, gpu.block(), whole)
+            gpu.store_block_partial(turn, gpu.block(), whole)
         gpu.barrier()
         lanes = min(width, size)
         if place < lanes:
             block = min(lane, blocks - 1)
-            whole = gpu.got_of_block(turn, block, value)
+            whole = gpu.load_block_partial(turn, block, value)
             block = block + lanes
             while block < blocks:
-                other = gpu.got_of_block(turn, block, value)
+                other = gpu.load_block_partial(turn, block, value)
                 whole = joined(whole, other)
                 block = block + lanes
             step = width // 2
             while step > 0:
-                other = gpu.of_lane(whole, lane + step)
+                other = gpu.shuffle(whole, lane + step)
                 if lane + step < min(lanes, blocks):
                     whole = joined(whole, other)
                 step = step // 2
             if lane == 0:
-                gpu.put_of_block_total(whole)
-                gpu.end_turn()
+                gpu.store_total(whole)
+                gpu.swap_buffers()
         gpu.block_barrier()
-        whole = gpu.got_of_block_total(value)
+        whole = gpu.load_total(value)
     else:
         gpu.block_barrier()
     return whole
@@ -261,7 +261,7 @@ LANES
 _WARP_TOTAL = """
 def warp_total(value):
 LANES
-    return gpu.of_lane(value, 0)
+    return gpu.shuffle(value, 0)
 """
 
 
@@ -269,26 +269,26 @@ LANES
 # then of the blocks by a warp for each column. Threads without a column contribute the neutral element.
 _COLUMN_TOTAL = """
 def column_total(value, column, columns, of_group):
-    place = gpu.place_in_block()
+    place = gpu.thread_in_block()
     size = gpu.block_size()
     width = min(columns, size)
     part = place // width
     gpu.block_barrier()
-    gpu.put_in_tile(place, value)
+    gpu.store_shared(place, value)
     gpu.block_barrier()
     step = 1
     while 2 * step * width < size:
         step = 2 * step
     while step > 0:
         if part < step and place + step * width < size:
-            other = gpu.got_in_tile(place + step * width, value)
+            other = gpu.load_shared(place + step * width, value)
             value = joined(value, other)
-            gpu.put_in_tile(place, value)
+            gpu.store_shared(place, value)
         gpu.block_barrier()
         step = step // 2
     first = gpu.block() // of_group * width
     if part == 0 and first + place < columns:
-        gpu.put_of_column(gpu.block() % of_group * columns + column, value)
+        gpu.store_column_partial(gpu.block() % of_group * columns + column, value)
     gpu.barrier()
     if of_group > 1:
         warp = gpu.warp_size()
@@ -298,73 +298,73 @@ def column_total(value, column, columns, of_group):
         number = gpu.block() * of_block + place // warp
         while number < columns:
             block = min(lane, of_group - 1)
-            whole = gpu.got_of_column(block * columns + number, value)
+            whole = gpu.load_column_partial(block * columns + number, value)
             block = block + lanes
             while block < of_group:
-                other = gpu.got_of_column(block * columns + number, value)
+                other = gpu.load_column_partial(block * columns + number, value)
                 whole = joined(whole, other)
                 block = block + lanes
             step = warp // 2
             while step > 0:
-                other = gpu.of_lane(whole, lane + step)
+                other = gpu.shuffle(whole, lane + step)
                 if lane + step < min(lanes, of_group):
                     whole = joined(whole, other)
                 step = step // 2
             if lane == 0:
-                gpu.put_of_column(of_group * columns + number, whole)
+                gpu.store_column_partial(of_group * columns + number, whole)
             number = number + gpu.blocks() * of_block
         gpu.barrier()
-        return gpu.got_of_column(of_group * columns + column, value)
-    return gpu.got_of_column(column, value)
+        return gpu.load_column_partial(of_group * columns + column, value)
+    return gpu.load_column_partial(column, value)
 """
 
 
 # Joins the numbers of the threads before each one, in the same way; in a warp by doubling steps.
 _PREFIX = """
 def prefix(value, nothing):
-    place = gpu.place_in_block()
+    place = gpu.thread_in_block()
     size = gpu.block_size()
     width = gpu.warp_size()
     lane = place % width
     step = 1
     while step < width:
-        other = gpu.of_lane(value, max(lane - step, 0))
+        other = gpu.shuffle(value, max(lane - step, 0))
         if lane >= step:
             value = joined(other, value)
         step = 2 * step
     if lane == width - 1 or place == size - 1:
-        gpu.put_of_warp(place // width, value)
-    other = gpu.of_lane(value, max(lane - 1, 0))
+        gpu.store_warp_partial(place // width, value)
+    other = gpu.shuffle(value, max(lane - 1, 0))
     gpu.block_barrier()
     before = nothing
     for warp in range(place // width):
-        left = gpu.got_of_warp(warp, value)
+        left = gpu.load_warp_partial(warp, value)
         before = joined(before, left)
     block = gpu.block()
     if gpu.blocks() > 1:
-        turn = gpu.turn()
+        turn = gpu.buffer()
         if place == size - 1:
-            gpu.put_of_block(turn, block, joined(before, value))
+            gpu.store_block_partial(turn, block, joined(before, value))
         gpu.barrier()
         lanes = min(width, size)
         if place < lanes:
             left = nothing
             other_block = lane
             while other_block < block:
-                right = gpu.got_of_block(turn, other_block, value)
+                right = gpu.load_block_partial(turn, other_block, value)
                 left = joined(left, right)
                 other_block = other_block + lanes
             step = width // 2
             while step > 0:
-                right = gpu.of_lane(left, lane + step)
+                right = gpu.shuffle(left, lane + step)
                 if lane + step < lanes:
                     left = joined(left, right)
                 step = step // 2
             if lane == 0:
-                gpu.put_of_block_total(left)
-                gpu.end_turn()
+                gpu.store_total(left)
+                gpu.swap_buffers()
         gpu.block_barrier()
-        left = gpu.got_of_block_total(value)
+        left = gpu.load_total(value)
         before = joined(left, before)
     else:
         gpu.block_barrier()
@@ -423,7 +423,7 @@ def _tiled_matmul(each: int) -> str:
     lines = [
         f"def tiled_matmul_{each}(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):",
         "    size = gpu.block_size()",
-        "    place = gpu.place_in_block()",
+        "    place = gpu.thread_in_block()",
         "    side_bits = 4 if size >= 256 else 3 if size >= 64 else 2 if size >= 16 else 1 if size >= 4 else 0",
         "    side = 1 << side_bits",
         f"    edge = side * {each}",
@@ -433,7 +433,7 @@ def _tiled_matmul(each: int) -> str:
         "    across = (columns + edge - 1) // edge",
         "    tiles = (rows + edge - 1) // edge * across",
         "    tile = gpu.block()",
-        "    zero = gpu.zero_of(out)",
+        "    zero = gpu.zero_like(out)",
         "    while tile < tiles:",
         "        row = tile // across * edge",
         "        column = tile % across * edge",
@@ -451,7 +451,7 @@ def _tiled_matmul(each: int) -> str:
         "                left = zero",
         "                if is_inside:",
         "                    left = a[a0 + at]",
-        f"                gpu.put_in_tile(k * {_EDGE} + i, left)",
+        f"                gpu.store_shared(k * {_EDGE} + i, left)",
         f"                j = number >> {_DEPTH.bit_length() - 1} if flip_b else number & edge - 1",
         f"                k = number & {_DEPTH - 1} if flip_b else number >> side_bits + {each.bit_length() - 1}",
         "                at = (column + j) * inner + (depth + k) if flip_b else (depth + k) * columns + (column + j)",
@@ -459,14 +459,14 @@ def _tiled_matmul(each: int) -> str:
         "                right = zero",
         "                if is_inside:",
         "                    right = b[b0 + at]",
-        f"                gpu.put_in_tile({second} + k * {_EDGE} + j, right)",
+        f"                gpu.store_shared({second} + k * {_EDGE} + j, right)",
         "                number = number + size",
         "            gpu.block_barrier()",
         "            if computes:",
         f"                for k in range({_DEPTH}):",
-        *[f"                    left{r} = gpu.got_in_tile(k * {_EDGE} + y + {r} * side, zero)" for r in range(each)],
+        *[f"                    left{r} = gpu.load_shared(k * {_EDGE} + y + {r} * side, zero)" for r in range(each)],
         *[
-            f"                    right{c} = gpu.got_in_tile({second} + k * {_EDGE} + x + {c} * side, zero)"
+            f"                    right{c} = gpu.load_shared({second} + k * {_EDGE} + x + {c} * side, zero)"
             for c in range(each)
         ],
         *[f"                    total{r}{c} = gpu.fma(left{r}, right{c}, total{r}{c})" for r, c in tile],

@@ -16,33 +16,34 @@ used.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from runtime.codegen.device.kernel import FreshSize
 from runtime.codegen.device.independence import unit_place, written
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import INT64
 from runtime.llvm.optimize.outer_loop_plan import Uses
 
 
-def owned(block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: Callable[[str], str]) -> ir.Block:
-    """A loop in this form; changes it. live: the variables that are live after it. fresh: makes unused names."""
+def owned(block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: FreshSize) -> ir.Block:
+    """A loop in this form; changes it. live: the variables that are live after it."""
     return _Owned(block, live, thread, threads, fresh).statements
 
 
 class _Owned:
     def __init__(
-        self, block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: Callable[[str], str]
+        self, block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: FreshSize
     ) -> None:
         self._thread, self._threads, self._fresh = thread, threads, fresh
         self._live, self._mentions = live, _mentions(block)
         self._parts: dict[str, tuple[ir.Var, ir.Var]] = {}
         self.statements: ir.Block = []
-        for name in sorted(written(block) - self._stored_in_rows(block)):
-            part, first, last = (ir.Var(fresh(f"{name}_{word}")) for word in ("part", "first", "last"))
-            size = ir.Size(ir.Var(name))
-            self.statements.append(ir.assign(part.name, (size + threads - 1) // threads))
-            self.statements.append(ir.assign(first.name, thread * part))
-            self.statements.append(ir.assign(last.name, first + part))
+        arrays = {item.array.name: item.array for item in ir.walk(block) if isinstance(item, ir.Store) and isinstance(item.array, ir.Var)}
+        for name in sorted(arrays.keys() - self._stored_in_rows(block)):
+            part, first, last = (fresh(f"{name}_{word}") for word in ("part", "first", "last"))
+            size = ir.Size(arrays[name])
+            self.statements.append(ir.assign(part, (size + threads - 1) // threads))
+            self.statements.append(ir.assign(first, thread * part))
+            self.statements.append(ir.assign(last, first + part))
             self._parts[name] = first, last
         self._block(block)
         self.statements += block
@@ -65,20 +66,20 @@ class _Owned:
 
     def _row(self, item: ir.For, array: str, place: ir.Expr) -> ir.Block:
         """The loop over a thread's own trips. place: where the first trip of all stores."""
-        base = ir.Var(self._fresh("base"))
+        base = self._fresh("base")
         if array in self._parts:
             first, last = self._parts[array]
             start, stop = ir.call("max", item.start, first - base), ir.call("min", item.stop, last - base)
             found = ir.For(item.index, start, stop, ir.ONE, item.body, item.nest)
-            return [ir.assign(base.name, ir.Convert(INT64, place)), found]
-        trip = ir.Var(self._fresh("trip"))
+            return [ir.assign(base, place), found]
+        trip = self._fresh("trip")
         own: ir.Expr = (self._thread - base) % self._threads
         if item.start != ir.ZERO:
             place, own = place + item.start, item.start + own
-        steps = [ir.assign(item.index, trip), *item.body, ir.assign(trip.name, trip + self._threads)]
+        steps = [ir.assign(item.index, trip), *item.body, ir.assign(trip, trip + self._threads)]
         return [
-            ir.assign(base.name, ir.Convert(INT64, place)),
-            ir.assign(trip.name, own),
+            ir.assign(base, place),
+            ir.assign(trip, own),
             ir.While(trip.compare("<", item.stop), steps),
         ]
 

@@ -1,7 +1,7 @@
 """Loops that threads share take several of a thread's trips at a time, so that it waits for what they load at once.
 
     trip = thread                                begin, covered = stop, 0
-    while trip < stop:                           ahead = max(gpu.ahead(x, 0), gpu.ahead(a, 0))
+    while trip < stop:                           ahead = max(gpu.peel_count(x, 0), gpu.peel_count(a, 0))
         v = x[trip]                              if gpu.is_aligned(x, ahead) and gpu.is_aligned(a, ahead):
         a[trip] = v * 2.0              →             begin, covered = ahead, …
         trip = trip + threads                        trip = begin + thread * 4
@@ -28,41 +28,25 @@ may be mixed; to a total they add in the order in which the thread takes them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import cost_model
-from runtime.codegen.device.counted_loops import fresh
-from runtime.kernel_ir import ir
+from runtime.codegen.device.kernel import Kernel, Strided, fresh_name, names_of
+from runtime.kernel_ir import ir, result_types
 from runtime.llvm.device import BUILTINS
 
 _VECTOR = 4  # elements that one instruction loads or stores
 
 
-@dataclass(frozen=True)
-class Strided:
-    """A loop in which a thread takes each trip of its own: the trips first + thread, first + thread + threads, …
-
-    totals      the variables that it adds to
-    places      of one over rows and columns, whose first statements find out both: their names, and how many columns
-                there are
-    """
-
-    first: ir.Expr
-    thread: ir.Expr
-    totals: frozenset[str]
-    places: tuple[str, str, ir.Var] | None = None
-
-
-def run(function: ir.Function, shared: Mapping[ir.Statement, Strided]) -> None:
-    """Changes a function in SPMD form. shared: the loops that threads share."""
-    names = ir.mentioned(function.body).union(function.parameters)
-    for block in list(ir.walk_blocks(function.body)):
-        for item in [each for each in block if each in shared]:
-            assert isinstance(item, ir.While)
-            if all(isinstance(each, (ir.Assign, ir.Store)) for each in item.body):
-                at = block.index(item)
-                block[at : at + 1] = _Trips(item, shared[item], names).statements()
+def run(kernel: Kernel) -> None:
+    for function in kernel.functions:
+        names = names_of(function)
+        for block in list(ir.walk_blocks(function.body)):
+            for item in [each for each in block if each in kernel.strided]:
+                assert isinstance(item, ir.While)
+                if all(isinstance(each, (ir.Assign, ir.Store)) for each in item.body):
+                    at = block.index(item)
+                    block[at : at + 1] = _Trips(item, kernel.strided[item], names).statements()
 
 
 class _Trips:
@@ -79,10 +63,20 @@ class _Trips:
         self.trip, self.stop = trip, loop.test.right
         parts = [each for item in body for each in ir.expressions(item)]
         self.work = len(parts) + cost_model.DEVICE_CALL * sum(map(_is_long, parts))
-        begin = 2 if strided.places else 0
+        begin = 2 if strided.coordinates else 0
         self.places: ir.Block = list(body[:begin])
         self.body = [each for item in body[begin:] for each in self._taken_apart(item)]
-        self.own = sorted(ir.assigned([*self.places, *self.body]) - strided.totals)
+        # The variables that each trip has for itself.
+        self.own = {
+            name: type_
+            for item in [*self.places, *self.body]
+            if isinstance(item, ir.Assign)
+            for name, type_ in sorted(result_types.assigned(item.targets, item.value.type).items())
+            if name not in strided.totals
+        }
+
+    def _size(self, base: str) -> ir.Var:
+        return ir.size_variable(fresh_name(base, self.names))
 
     def _taken_apart(self, item: Any) -> ir.Block:
         """A statement after what it loads, and a store after what is stored: those of several trips are to stand side
@@ -92,9 +86,9 @@ class _Trips:
         def loaded(part: ir.Expr) -> ir.Expr | None:
             if not isinstance(part, ir.Load):
                 return None
-            name = fresh("loaded", self.names)
-            found.append(ir.assign(name, part))
-            return ir.Var(name)
+            value = ir.Var(fresh_name("loaded", self.names), part.type)
+            found.append(ir.assign(value, part))
+            return value
 
         value = item.value
         if not isinstance(value, ir.Load) and not _loads_sometimes(value):
@@ -102,9 +96,9 @@ class _Trips:
         if isinstance(item, ir.Assign):
             return [*found, ir.Assign(item.targets, value)]
         if not isinstance(value, (ir.Var, ir.Const)):
-            name = fresh("stored", self.names)
-            found.append(ir.assign(name, value))
-            value = ir.Var(name)
+            stored = ir.Var(fresh_name("stored", self.names), value.type)
+            found.append(ir.assign(stored, value))
+            value = stored
         return [*found, ir.Store(item.array, item.index, value)]
 
     def statements(self) -> ir.Block:
@@ -126,18 +120,18 @@ class _Trips:
     def _by_vectors(self, parts: Sequence[Any], places: Mapping[Any, ir.Call], count: int) -> ir.Block:
         """Trips that follow each other, as far as that goes, and the others. parts: arrays and places in them."""
         first, thread = self.strided.first, self.strided.thread
-        begin, covered, left = (ir.Var(fresh(name, self.names)) for name in ("begin", "covered", "left"))
+        begin, covered, left = (self._size(name) for name in ("begin", "covered", "left"))
         firsts = [(array, _sum(offset, first)) for array, offset in parts]
-        found: ir.Block = [ir.assign(begin.name, self.stop), ir.assign(covered.name, ir.ZERO)]
-        ahead: ir.Expr = ir.Var(fresh("ahead", self.names))
-        most = [ir.call("gpu.ahead", *each) for each in firsts]
-        found.append(ir.assign(ahead.name, most[0] if len(most) == 1 else ir.call("max", *most)))  # type: ignore[union-attr]
+        found: ir.Block = [ir.assign(begin, self.stop), ir.assign(covered, ir.ZERO)]
+        ahead = self._size("ahead")
+        most = [ir.call("gpu.peel_count", *each) for each in firsts]
+        found.append(ir.assign(ahead, most[0] if len(most) == 1 else ir.call("max", *most)))  # type: ignore[union-attr]
         rest = self._rest(begin, covered, left)
         self._replace(places)
         body: ir.Block = [
-            ir.assign(begin.name, _sum(first, ahead)),
-            ir.assign(covered.name, ir.call("max", self.stop - begin, 0) // _VECTOR * _VECTOR),
-            ir.assign(self.trip.name, begin + _product(thread, _VECTOR)),
+            ir.assign(begin, _sum(first, ahead)),
+            ir.assign(covered, ir.call("max", self.stop - begin, 0) // _VECTOR * _VECTOR),
+            ir.assign(self.trip, begin + _product(thread, _VECTOR)),
         ]
         step = _product(self.threads, _VECTOR)
         for vectors in sorted({count, 1}, reverse=True):
@@ -147,12 +141,12 @@ class _Trips:
         aligned = [ir.call("gpu.is_aligned", array, _sum(offset, ahead)) for array, offset in firsts]
         # Of one array, `ahead` says where it is aligned.
         found += body if len(firsts) == 1 else [ir.If(ir.both(*aligned), body)]
-        return [*found, ir.assign(left.name, _sum(first, thread)), rest]
+        return [*found, ir.assign(left, _sum(first, thread)), rest]
 
     def _rest(self, begin: ir.Var, covered: ir.Var, left: ir.Var) -> ir.While:
         """The trips before `begin`, and those behind the covered ones."""
         trip = left.compare("<", begin).choose(left, left + covered)
-        body = [ir.assign(self.trip.name, trip), *self.whole.body[:-1], ir.assign(left.name, left + self.threads)]
+        body = [ir.assign(self.trip, trip), *self.whole.body[:-1], ir.assign(left, left + self.threads)]
         return ir.While(left.compare("<", self.stop - covered), body, self.whole.loop)
 
     def _several(self, offsets: list[ir.Expr], step: ir.Expr, stop: ir.Expr, vector: int = 0) -> ir.While:
@@ -163,9 +157,10 @@ class _Trips:
         for offset in offsets:
             values: dict[str, ir.Var] = {}
             if renamed:
-                values[self.trip.name] = other = ir.Var(fresh(self.trip.name, self.names))
-                values.update((name, ir.Var(fresh(name, self.names))) for name in self.own)
-                found.append(ir.assign(other.name, self.trip + offset))
+                values[self.trip.name] = other = self._size(self.trip.name)
+                for name, type_ in self.own.items():
+                    values[name] = ir.Var(fresh_name(name, self.names), type_)
+                found.append(ir.assign(other, self.trip + offset))
             renamed.append(values)
         for position in range(len(offsets) if self.places else 0):
             if vector and position % vector:
@@ -178,19 +173,19 @@ class _Trips:
                 if vector and position % vector == 0:
                     ir.map_operands(other_item, lambda each: ir.mapped(each, _as_aligned))
                 found.append(_renamed(other_item, values))
-        found.append(ir.assign(self.trip.name, self.trip + step))
+        found.append(ir.assign(self.trip, self.trip + step))
         return ir.While(self.trip.compare("<", stop - offsets[-1]), found, self.whole.loop)
 
     def _next_place(self, before: dict[str, ir.Var], values: dict[str, ir.Var]) -> ir.Block:
         """Row and column of the trip behind another one."""
-        assert self.strided.places is not None
-        *names, width = self.strided.places
-        row, column = (before.get(name, ir.Var(name)) for name in names)
+        assert self.strided.coordinates is not None
+        *names, width = self.strided.coordinates
+        row, column = (before.get(name, ir.size_variable(name)) for name in names)
         following = column + 1
         is_last = following.compare("==", width)
         return [
-            ir.assign(values[names[0]].name, is_last.choose(row + 1, row)),
-            ir.assign(values[names[1]].name, is_last.choose(0, following)),
+            ir.assign(values[names[0]], is_last.choose(row + 1, row)),
+            ir.assign(values[names[1]], is_last.choose(0, following)),
         ]
 
     def _places(self) -> dict[tuple[ir.Expr, ir.Expr], ir.Call]:
@@ -212,12 +207,13 @@ class _Trips:
                 first = offset(known, self.trip)
                 if first is None or not changing.isdisjoint(ir.variables(first)) or _loads(first):
                     return {}
-                part = ir.call("gpu.part", array, first)
+                part = ir.call("gpu.view", array, first)
                 if found.setdefault((array, index), part) != part:
                     return {}
             if isinstance(item, ir.Assign):
                 known = ir.substituted(item.value, values)
-                values.update((name, known if len(item.targets) == 1 else ir.Var(name)) for name in item.targets)
+                for name, type_ in result_types.assigned(item.targets, item.value.type).items():
+                    values[name] = known if len(item.targets) == 1 else ir.Var(name, type_)
         return {} if _are_never_aligned([each.arguments for each in found.values()]) else found
 
     def _replace(self, places: Mapping[tuple[ir.Expr, ir.Expr], ir.Call]) -> None:
@@ -274,8 +270,8 @@ def _are_never_aligned(parts: Sequence[Any]) -> bool:
 
 
 def _as_aligned(item: ir.Expr) -> ir.Expr | None:
-    is_part = isinstance(item, ir.Call) and item.function == "gpu.part"
-    return ir.call("gpu.aligned_part", *item.arguments) if is_part else None  # type: ignore[union-attr]
+    is_part = isinstance(item, ir.Call) and item.function == "gpu.view"
+    return ir.call("gpu.aligned_view", *item.arguments) if is_part else None  # type: ignore[union-attr]
 
 
 def _product(a: ir.Expr, number: int) -> ir.Expr:

@@ -31,96 +31,35 @@ both. A check that fails in a shared loop leaves the loop; of all failed trips, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen import cost_model
-from runtime.codegen.device.counted_loops import ranges, whole_ranges
+from runtime.codegen.device.counted_loops import whole_ranges
 from runtime.codegen.device.failing_trips import Caught, is_failure
-from runtime.codegen.device.given_arrays import Given, given_arrays
+from runtime.codegen.device.given_arrays import given_arrays
 from runtime.codegen.device.independence import Scan, Shared, Total, analysed, read, read_by, written
+from runtime.codegen.device.kernel import Kernel, NotOnDevice, Strided, fresh_name, names_of
 from runtime.codegen.device.library import joining_function
 from runtime.codegen.device.owned_stores import owned
 from runtime.codegen.device.partial_results import WORDS, joined, neutral
 from runtime.codegen.device.pending_accesses import Pending
-from runtime.codegen.device.several_trips import Strided
 from runtime.codegen.device.shared_rows import MOST_COLUMNS, by_columns, by_warps, goes_down_columns, trips
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import INT64, Array, Scalar, Type, signature
+from runtime.kernel_ir.types import INT64, Array, Scalar, Type
 from runtime.llvm.device import BUILTINS
 from runtime.llvm.device_layout import MOST_DETAILS, MOST_HANDED_OVER
 from runtime.llvm.infer import Inference
 from runtime.llvm.program import Library, Program
+from runtime.llvm.specialize import specialized
 
 
-class NotOnDevice(Exception):
-    """A kernel has no SPMD form."""
-
-
-@dataclass
-class Spmd:
-    """A kernel in SPMD form.
-
-    functions   its functions, the kernel last
-    given       the arrays that the host allocates for it, after its other arguments
-    shared      how many loops threads share
-    alone       reason -> how many loops one thread runs for that reason
-    strided     the loops over a thread's own trips
-    """
-
-    functions: list[ir.Function]
-    given: Given
-    shared: int
-    alone: dict[str, int]
-    strided: dict[ir.Statement, Strided]
-
-
-def spmd(functions: Sequence[ir.Function], library: Library, signature_text: str, details: int) -> Spmd:
-    """A kernel in SPMD form. Its functions include those of the library that it calls and that have this form, too.
-
-    details: the number of integers with a status; -1 if the kernel returns no status. Raises NotOnDevice.
-    """
-    functions = [ranges(_asking_often(each)) for each in _whole(functions)]
-    if any(function.kind != "kernel" for function in functions):
+def run(kernel: Kernel) -> None:
+    """Raises NotOnDevice."""
+    if any(function.kind != "kernel" for function in kernel.functions):
         raise NotOnDevice("functions that call themselves")
-    if details > MOST_DETAILS:
-        raise NotOnDevice(f"an error with {details} numbers in its message")
-    return _Rewriter(functions, library, details).kernel(signature(signature_text))
-
-
-def _whole(functions: Sequence[ir.Function]) -> list[ir.Function]:
-    """Functions in which the parts for threads of the processor (`passes/parallelize.py`) are loops again."""
-    parts = {function.name: function for function in functions if function.kind == "part"}
-    if not parts:
-        return list(functions)
-    found = []
-    for function in functions:
-        if function.kind == "part":
-            continue
-        body = ir.copied(function.body)
-        for block in ir.walk_blocks(body):
-            for position, item in enumerate(block):
-                if isinstance(item, ir.Run) and item.call.function == "lib.in_threads":
-                    name, _, size, _ = item.call.arguments
-                    assert isinstance(name, ir.Var)
-                    (loop,) = parts[name.name].body
-                    assert isinstance(loop, ir.For)
-                    block[position] = ir.For(loop.index, ir.ZERO, size, ir.ONE, ir.copied(loop.body), nest=True)
-        found.append(ir.Function(function.name, function.parameters, body, function.kind, function.returns))
-    return found
-
-
-def _asking_often(function: ir.Function) -> ir.Function:
-    """A function whose loops poll for Ctrl-C after fewer ticks: a GPU's thread is slower than the processor."""
-
-    def change(item: ir.Expr) -> ir.Expr | None:
-        if isinstance(item, ir.Compare) and item.left == ir.Var(ir.TICKS) and item.op == ">":
-            return item.left.compare(">", cost_model.DEVICE_POLL_TICKS)
-        return None
-
-    body = ir.copied(function.body)
-    ir.map_block(body, change)
-    return ir.Function(function.name, function.parameters, body, function.kind, function.returns)
+    if kernel.details > MOST_DETAILS:
+        raise NotOnDevice(f"an error with {kernel.details} numbers in its message")
+    _Rewriter(kernel).run()
 
 
 def _asking_together(item: ir.Expr) -> ir.Expr | None:
@@ -139,34 +78,34 @@ def _is_spmd(function: ir.Function) -> bool:
 
 
 class _Rewriter:
-    """Collects rewritten functions, each for given types of its parameters."""
+    """Rewrites a kernel and the library functions that it calls, each for given types of its parameters."""
 
-    def __init__(self, functions: Sequence[ir.Function], library: Library, details: int) -> None:
-        self.library, self.details = library, details
-        self.program = Program(functions, library, builtins=BUILTINS)
-        self.writes = _Writes(library)
+    def __init__(self, kernel: Kernel) -> None:
+        self.target, self.library = kernel, kernel.library
+        self.program = Program(kernel.functions, kernel.library, builtins=BUILTINS)
+        self.writes = _Writes(kernel.library)
         self.done: dict[tuple[str, tuple[Any, ...]], str] = {}
-        self.given = Given()
         self.made: list[ir.Function] = []
-        self.shared = 0
-        self.alone: dict[str, int] = {}
-        self.strided: dict[ir.Statement, Strided] = {}
 
-    def kernel(self, parameters: Sequence[Type]) -> Spmd:
-        """The kernel, after the functions that it calls."""
+    def run(self) -> None:
+        """Puts the kernel behind the functions that it calls."""
+        kernel = self.target
         function = self.program.functions["kernel"]
-        self.given = given_arrays(function, parameters)
-        kernel = self._rewritten(function, "kernel", parameters)
-        kernel.parameters = (*kernel.parameters, *self.given.parameters.values())
-        return Spmd([*self.made, kernel], self.given, self.shared, self.alone, self.strided)
+        kernel.given = given_arrays(function, kernel.parameters)
+        types = Inference(self.program, function, kernel.parameters)
+        body = _Body(self, function, types).statements()
+        parameters = (*function.parameters, *(each.name for each in kernel.given.parameters.values()))
+        kernel.parameters += map(Array, kernel.given.elements)
+        kernel.functions = [*self.made, ir.Function("kernel", parameters, body, "kernel")]
 
     def joining(self, kind: str, join: str, type_: Scalar) -> str:
         """The name of a function that joins what several threads have (`library.JOINING`)."""
         key = (f"{kind} {join}", (type_,))
         if key not in self.done:
-            self.done[key] = f"{kind}_{WORDS[join]}_{type_.name}"
-            made = joining_function(kind, self.done[key], lambda left, right: joined(join, left, right, type_))
-            self.made.append(made)
+            name = self.done[key] = f"{kind}_{WORDS[join]}_{type_.name}"
+            generic = joining_function(kind, name, lambda left, right: joined(join, left, right, type_))
+            parameters = [type_, *[type_ if each == "nothing" else INT64 for each in generic.parameters[1:]]]
+            self.made.append(specialized(generic, name, Inference(self.program, generic, parameters)))
         return self.done[key]
 
     def together(self, name: str, parameters: Sequence[Type | None]) -> str:
@@ -174,27 +113,20 @@ class _Rewriter:
         key = (name, tuple(parameters))
         if key not in self.done:
             self.done[key] = f"all_{name.removeprefix('lib.')}_{len(self.done)}"
-            function = self.library.functions[name.removeprefix("lib.")]
-            if _is_spmd(function):
-                self.shared += 1
-                self._take(function)
-                self.made.append(ir.Function(self.done[key], function.parameters, function.body, "library"))
-            else:
-                self.made.append(self._rewritten(function, self.done[key], parameters))
+            generic = self.library.functions[name.removeprefix("lib.")]
+            types = Inference(self.program, generic, parameters)  # type: ignore[arg-type]
+            function = specialized(generic, self.done[key], types, self._callee)
+            if not _is_spmd(generic):
+                function.body = _Body(self, function, types).statements()
+            self.made.append(function)
         return self.done[key]
 
-    def _take(self, function: ir.Function) -> None:
-        """Adds the functions in SPMD form that such a function calls."""
-        for name in sorted(_called(function) & self.library.functions.keys()):
-            called = self.library.functions[name]
-            if _is_spmd(called) and called not in self.made:
-                self._take(called)
-                self.made.append(called)
-
-    def _rewritten(self, function: ir.Function, name: str, parameters: Sequence[Type | None]) -> ir.Function:
-        types = Inference(self.program, function, parameters)  # type: ignore[arg-type]
-        body = _Body(self, function, types).statements()
-        return ir.Function(name, function.parameters, body, "kernel" if name == "kernel" else "library")
+    def _callee(self, call: ir.Call) -> str:
+        """The function that a function in SPMD form calls: one in SPMD form, too, if the library has it."""
+        called = self.library.functions.get(call.function)
+        if called is None or not _is_spmd(called):
+            return call.function
+        return self.together(call.function, [each.type for each in call.arguments])
 
 
 class _Writes:
@@ -229,11 +161,12 @@ class _Body:
 
     def __init__(self, rewriter: _Rewriter, function: ir.Function, types: Inference) -> None:
         self.rewriter, self.function, self.types = rewriter, function, types
+        self.kernel = rewriter.target
         self.loops = analysed(function, types.variables, rewriter.writes)
         whole_ranges(function, self.loops.shared)
         self.arrays = {name for name, type_ in types.variables.items() if isinstance(type_, Array)}
-        self.names = ir.mentioned(function.body).union(function.parameters)
-        self.thread, self.threads = (ir.Var(self._fresh(name)) for name in ("thread", "threads"))
+        self.names = names_of(function)
+        self.thread, self.threads = self._fresh("thread"), self._fresh("threads")
         # Whether what is written is for the lanes of a warp, or those of a column, and which, instead of all threads.
         self.in_warp = False
         self.column: tuple[ir.Expr, ...] | None = None
@@ -241,20 +174,19 @@ class _Body:
         self.out: ir.Block = []
 
     def statements(self) -> ir.Block:
-        self.out = [ir.assign(self.thread.name, ir.call("gpu.thread"))]
-        self.out.append(ir.assign(self.threads.name, ir.call("gpu.threads")))
+        self.out = [ir.assign(self.thread, ir.call("gpu.thread")), ir.assign(self.threads, ir.call("gpu.threads"))]
         self._block(self.function.body)
         if self.pending and self.function.name != "kernel":
             self._barrier()
         return self.out
 
-    def _fresh(self, base: str) -> str:
-        name, number = base, 0
-        while name in self.names:
-            number += 1
-            name = f"{base}_{number}"
-        self.names.add(name)
-        return name
+    def _fresh(self, base: str) -> ir.Var:
+        """A new variable for a size or an index."""
+        return ir.size_variable(fresh_name(base, self.names))
+
+    def _variable(self, name: str) -> ir.Var:
+        """A variable of the function before it was rewritten."""
+        return ir.Var(name, self.types.variables[name])
 
     # --- barriers ----------------------------------------------------------------------------------------------------
 
@@ -303,9 +235,9 @@ class _Body:
             self._loop(item)
         elif isinstance(item, ir.If):
             self._if(item)
-        elif item in self.rewriter.given.parameters:
+        elif item in self.kernel.given.parameters:
             assert isinstance(item, ir.Alloc)
-            self.out.append(ir.assign(item.name, ir.Var(self.rewriter.given.parameters[item])))
+            self.out.append(ir.assign(item.name, self.kernel.given.parameters[item]))
         elif isinstance(item, ir.Alloc):
             self._touch(self._reads(item), set())
             self.out.append(item)
@@ -340,7 +272,11 @@ class _Body:
             self._barrier()
         if called.function == "np.empty":
             raise NotOnDevice("np.empty within a function of the library")
-        name = self.rewriter.together(called.function, [self.types.of(each) for each in called.arguments])
+        types = [self.types.of(each) for each in called.arguments]
+        count = len(self.rewriter.made)
+        name = self.rewriter.together(called.function, types)
+        is_new = len(self.rewriter.made) > count
+        self.kernel.shared += is_new and _is_spmd(self.kernel.library.functions[called.function.removeprefix("lib.")])
         call = ir.Call(name, called.arguments, called.type)
         self.out.append(ir.Run(call) if isinstance(item, ir.Run) else ir.Assign(item.targets, call))  # type: ignore[union-attr]
 
@@ -354,8 +290,8 @@ class _Body:
             return item
         if not isinstance(item, ir.Call) or not self.rewriter.writes(item.function):
             return None
-        result = ir.Var(self._fresh("found"))
-        self._simple(ir.assign(result.name, item))
+        result = ir.Var(fresh_name("found", self.names), self.types.of(item))
+        self._simple(ir.assign(result, item))
         return result
 
     def _if(self, item: ir.If) -> None:
@@ -388,7 +324,7 @@ class _Body:
             self._owned(item)
         elif self._may_run_alone(item):
             why = self.loops.refused.get(item, "its trips follow each other")
-            self.rewriter.alone[why] = self.rewriter.alone.get(why, 0) + 1
+            self.kernel.serial[why] = self.kernel.serial.get(why, 0) + 1
             self._by_first([item], self.loops.live[item])
         else:
             self._together(item)
@@ -475,7 +411,7 @@ class _Body:
         self.in_warp = True
         body = self._divided(item, [ir.assign(item.index, rows.row)], rows.lane, rows.lanes)
         self.in_warp = False
-        body.append(ir.assign(rows.row.name, rows.row + rows.warps))
+        body.append(ir.assign(rows.row, rows.row + rows.warps))
         self.out += [*rows.start, ir.While(rows.row.compare("<", rows.bound), body)]
 
     def _columns(self, item: ir.For) -> None:
@@ -500,27 +436,27 @@ class _Body:
     def _scan(self, item: ir.For, scan: Scan) -> None:
         """Each thread sums the contributions of its part of the trips, then runs these from the total of the parts
         before."""
-        self.rewriter.shared += 1
+        self.kernel.shared += 1
         name, join = scan.total.name, scan.total.join
-        total, type_ = ir.Var(name), self.types.scalar(ir.Var(name))
-        part, first, last, own, before = (
-            ir.Var(self._fresh(base)) for base in ("part", "first", "last", f"own_{name}", f"{name}_before")
-        )
+        total = self._variable(name)
+        type_ = self.types.scalar(total)
+        part, first, last = (self._fresh(base) for base in ("part", "first", "last"))
+        own, before = (ir.Var(fresh_name(base, self.names), type_) for base in (f"own_{name}", f"{name}_before"))
         self._touch(read([item]) & self.arrays, set())
         count = ir.call("max", item.stop - item.start, 0)
         self.out += [
-            ir.assign(part.name, (count + self.threads - 1) // self.threads),
-            ir.assign(first.name, ir.call("min", item.start + self.thread * part, item.stop)),
-            ir.assign(last.name, ir.call("min", first + part, item.stop)),
-            ir.assign(own.name, neutral(join, type_)),
+            ir.assign(part, (count + self.threads - 1) // self.threads),
+            ir.assign(first, ir.call("min", item.start + self.thread * part, item.stop)),
+            ir.assign(last, ir.call("min", first + part, item.stop)),
+            ir.assign(own, neutral(join, type_)),
             ir.For(
                 item.index, first, last, ir.ONE,
-                [*ir.copied(scan.before), ir.assign(own.name, joined(join, own, scan.value, type_))],
+                [*ir.copied(scan.before), ir.assign(own, joined(join, own, scan.value, type_))],
             ),
         ]  # fmt: skip
-        prefix = ir.call(self.rewriter.joining("prefix", join, type_), own, neutral(join, type_))
+        prefix = ir.Call(self.rewriter.joining("prefix", join, type_), (own, neutral(join, type_)), type_)
         self.out += [
-            ir.assign(before.name, total),
+            ir.assign(before, total),
             ir.assign(name, prefix),
             ir.assign(name, joined(join, before, total, type_)),
         ]
@@ -528,13 +464,13 @@ class _Body:
         self._touch(read([item]) & self.arrays, written(item.body))
         self.out.append(ir.For(item.index, first, last, ir.ONE, ir.copied(item.body)))
         if name in self.loops.live[item]:
-            self.out.append(ir.assign(name, ir.call(self.rewriter.joining("total", join, type_), own)))
+            self.out.append(ir.assign(name, ir.Call(self.rewriter.joining("total", join, type_), (own,), type_)))
             self.pending = Pending()
             self.out.append(ir.assign(name, joined(join, before, total, type_)))
 
     def _owned(self, item: ir.Statement) -> None:
         """A loop that all threads run; each does only the stores to its part of an array."""
-        self.rewriter.shared += 1
+        self.kernel.shared += 1
         self._touch(read([item]) & self.arrays, written([item]))
         body = ir.copied([item])
         ir.map_block(body, _asking_together)
@@ -586,12 +522,12 @@ class _Body:
         own = ({_HANDED_OVER} if values else set()) | ({_FAILURES} if fails else set())
         self._touch(read(items) & self.arrays, written(items) | own, True)
         body = ir.copied(items)
-        caught = Caught(body, self.rewriter.details, self._fresh, in_loop=False) if fails else None
+        caught = Caught(body, self.kernel.details, self._fresh, in_loop=False) if fails else None
         if caught is not None:
             self.out += caught.start
-            body += [ir.If(caught.failed, [ir.Run(ir.call("gpu.report", 0)), *caught.tell()])]
+            body += [ir.If(caught.failed, [ir.Run(ir.call("gpu.record_failure", 0)), *caught.tell()])]
         for position, name in enumerate(values):
-            body.append(ir.Run(ir.call("gpu.hand_over", position, ir.Var(name))))
+            body.append(ir.Run(ir.call("gpu.store_broadcast", position, self._variable(name))))
         self.out.append(ir.If(self.thread.compare("==", 0), body))
         if values or caught is not None:
             self._barrier()
@@ -599,64 +535,65 @@ class _Body:
             self._touch({_FAILURES}, set())
             self.out.append(ir.If(ir.call("gpu.failed"), [caught.leave()]))
         for position, name in enumerate(values):
-            self.out.append(ir.assign(name, ir.call("gpu.handed_over", position, ir.Var(name))))
+            self.out.append(ir.assign(name, ir.call("gpu.load_broadcast", position, self._variable(name))))
         if values:
             self._touch({_HANDED_OVER}, set())
 
     # --- shared loops ------------------------------------------------------------------------------------------------
 
     def _share(self, loop: ir.For, info: Shared) -> None:
-        self.rewriter.shared += 1
+        self.kernel.shared += 1
         self._touch(read([loop]) & self.arrays, written(loop.body) | ({_FAILURES} if info.fails else set()))
         body = ir.copied(loop.body)
-        parts: dict[str, str] = {}
+        before: dict[str, ir.Var] = {}
         for total in info.totals:
-            parts[total.name] = self._fresh(f"all_{total.name}")
-            self.out.append(ir.assign(parts[total.name], ir.Var(total.name)))
-            self.out.append(ir.assign(total.name, neutral(total.join, self.types.scalar(ir.Var(total.name)))))
+            own = self._variable(total.name)
+            before[total.name] = ir.Var(fresh_name(f"all_{total.name}", self.names), own.type)
+            self.out.append(ir.assign(before[total.name], own))
+            self.out.append(ir.assign(own, neutral(total.join, self.types.scalar(own))))
         # They have to be equal in all threads again.
-        ticks = ir.Var(self._fresh("before")) if ir.TICKS in ir.assigned(body) else None
+        ticks = self._fresh("before") if ir.TICKS in ir.assigned(body) else None
         if ticks is not None:
-            self.out.append(ir.assign(ticks.name, ir.Var(ir.TICKS)))
-        caught = Caught(body, self.rewriter.details, self._fresh, in_loop=True) if info.fails else None
+            self.out.append(ir.assign(ticks, ir.size_variable(ir.TICKS)))
+        caught = Caught(body, self.kernel.details, self._fresh, in_loop=True) if info.fails else None
         if caught is not None:
             self.out += caught.start
-        trip = ir.Var(self._fresh("trip"))
+        trip = self._fresh("trip")
         inner = self._collapsed(loop)
         start, stop = loop.start, loop.stop
         if inner is not None:
-            width = ir.Var(self._fresh("width"))
+            width = self._fresh("width")
             # Two negative sizes would have a positive product.
             stop = ir.call("max", trips(loop), 0) * width
-            self.out.append(ir.assign(width.name, ir.call("max", inner.stop, 0)))
-            row = ir.call("gpu.quotient", trip, width)
+            self.out.append(ir.assign(width, ir.call("max", inner.stop, 0)))
+            row = ir.call("gpu.udiv", trip, width)
             indices: ir.Block = [
                 ir.assign(loop.index, row if loop.start == ir.ZERO else loop.start + row),
-                ir.assign(inner.index, ir.call("gpu.remainder", trip, width)),
+                ir.assign(inner.index, ir.call("gpu.urem", trip, width)),
             ]
             (nested,) = body
             assert isinstance(nested, ir.For)
             body, start = nested.body, ir.ZERO
             if loop.start == ir.ZERO:
-                flat = ir.Var(loop.index) * inner.stop + ir.Var(inner.index)
+                flat = ir.size_variable(loop.index) * inner.stop + ir.size_variable(inner.index)
                 ir.map_block(body, lambda each: trip if each == flat else None)
         else:
             indices = [ir.assign(loop.index, trip)]
-        bound = ir.Var(self._fresh("stop"))
-        self.out.append(ir.assign(bound.name, ir.Convert(INT64, stop)))
-        self.out.append(ir.assign(trip.name, start + self.thread if start != ir.ZERO else self.thread))
-        step = ir.assign(trip.name, trip + self.threads)
+        bound = self._fresh("stop")
+        self.out.append(ir.assign(bound, stop))
+        self.out.append(ir.assign(trip, start + self.thread if start != ir.ZERO else self.thread))
+        step = ir.assign(trip, trip + self.threads)
         strided = ir.While(trip.compare("<", bound), [*indices, *body, step])
         if caught is None:
-            places = None if inner is None else (loop.index, inner.index, width)
-            self.rewriter.strided[strided] = Strided(start, self.thread, frozenset(parts), places)
+            coordinates = None if inner is None else (loop.index, inner.index, width)
+            self.kernel.strided[strided] = Strided(start, self.thread, frozenset(before), coordinates)
         self.out.append(strided)
         if ticks is not None:
             self.out.append(ir.assign(ir.TICKS, ticks))
         if caught is not None:
             self._leave_shared(caught, trip)
         for total in info.totals:
-            self._add_up(total, parts[total.name])
+            self._add_up(total, before[total.name])
 
     def _collapsed(self, loop: ir.For) -> ir.For | None:
         """The loop that is this one's whole body, if threads can share the trips of both."""
@@ -669,20 +606,20 @@ class _Body:
         return None if loop.index in ir.variables(inner.stop) else inner
 
     def _leave_shared(self, caught: Caught, trip: ir.Var) -> None:
-        self.out.append(ir.If(caught.failed, [ir.Run(ir.call("gpu.report", trip))]))
+        self.out.append(ir.If(caught.failed, [ir.Run(ir.call("gpu.record_failure", trip))]))
         self._barrier()
         self._touch({_FAILURES}, set())
         told = ir.If(ir.both(caught.failed, ir.call("gpu.first_failure").compare("==", trip)), caught.tell())
         self.out.append(ir.If(ir.call("gpu.failed"), [told, ir.Run(ir.call("gpu.barrier")), caught.leave()]))
 
-    def _add_up(self, total: Total, before: str) -> None:
-        type_ = self.types.scalar(ir.Var(total.name))
+    def _add_up(self, total: Total, before: ir.Var) -> None:
+        own = self._variable(total.name)
+        type_ = self.types.scalar(own)
         kind = "column_total" if self.column else "warp_total" if self.in_warp else "total"
         joining = self.rewriter.joining(kind, total.join, type_)
-        whole = ir.call(joining, ir.Var(total.name), *(self.column or ()))
-        self.out.append(ir.assign(total.name, whole))
+        self.out.append(ir.assign(own, ir.Call(joining, (own, *(self.column or ())), type_)))
         self.pending = Pending()  # it contains barriers
-        self.out.append(ir.assign(total.name, joined(total.join, ir.Var(before), ir.Var(total.name), type_)))
+        self.out.append(ir.assign(own, joined(total.join, before, own, type_)))
 
 
 def _is_straight(block: ir.Block) -> bool:
