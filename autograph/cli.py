@@ -73,6 +73,7 @@ _STAGES = {
     "llvm": "the kernel as LLVM IR",
     "optimized-llvm": "the same after LLVM's passes",
     "asm": "the kernel's assembly for this machine",
+    "device-passes": "what each pass changes that prepares the kernel for all threads of a GPU",
     "device-kernel": "the kernel as all threads of a GPU run it, as Python",
     "ptx": "the same as PTX, NVIDIA's assembly language (sm_90),",
 }

@@ -25,7 +25,8 @@ Printer = Callable[[Any, dict[Any, Any]], str]
 
 @dataclass(frozen=True)
 class Step:
-    """One run of a pass. level: 'graph', 'kernel' or 'device'. program: what it made: the object that it was given, or a copy."""
+    """One run of a pass. level: 'graph', 'kernel' or 'device'. program: what it made: the object that it was
+    given, or a copy."""
 
     level: str
     name: str

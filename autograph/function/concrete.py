@@ -557,9 +557,9 @@ class ConcreteFunction(Generic[P, Result]):
                 pass that changes it, changed lines marked with - and +; for this the function is traced again.
                 "kernel": the native code as Python. "kernel-passes": what each pass over the kernel changes. "llvm":
                 the kernel as LLVM IR. "optimized-llvm": the same after LLVM's passes. "asm": its assembly for
-                this machine. "device-kernel": the native code as all threads of a GPU run it, as Python. "ptx": that as
-                PTX, NVIDIA's assembly language. Where some operations stay on the interpreter, there is a kernel for
-                each native part.
+                this machine. "device-passes": what each pass changes that makes the native code one that all threads
+                of a GPU run. "device-kernel": that code, as Python. "ptx": the same as PTX, NVIDIA's assembly
+                language. Where some operations stay on the interpreter, there is a kernel for each native part.
             gradient: None: the function. "forward": the function with what its gradient needs. "backward": the
                 gradient with respect to all floating-point inputs, variables among them.
 

@@ -31,7 +31,7 @@ def where_to_see_more(report: Report) -> str:
     return (
         f"stages: `autograph graph FILE.py:{report.name}` shows the graph. Options show other stages: --passes (the "
         "changes that each pass makes), --kernel (the generated code, as Python), --kernel-passes, --llvm, "
-        f"--optimized-llvm, --asm, and for GPUs --device-kernel, --ptx.{gradient} In Python: "
+        f"--optimized-llvm, --asm, and for GPUs --device-passes, --device-kernel, --ptx.{gradient} In Python: "
         'get_concrete_function(...).as_text("kernel")'
     )
 

@@ -12,8 +12,8 @@ from runtime import device as devices
 from runtime import errors
 from runtime.codegen.backends import call_stub
 from runtime.codegen.backends.driver import compiling, interrupts_deferred
-from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.device.kernel import NotOnDevice
+from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import is_native, lower, why_interpreted
 from runtime.collecting import rarely

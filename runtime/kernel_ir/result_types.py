@@ -204,7 +204,8 @@ CALLS: dict[str, Rule] = {
     **{
         f"gpu.{name}": _last
         for name in (
-            "load_warp_partial", "load_block_partial", "load_total", "load_column_partial", "load_shared", "load_broadcast", "fma",
+            "load_warp_partial", "load_block_partial", "load_total", "load_column_partial", "load_shared",
+            "load_broadcast", "fma",
         )
     },
     "gpu.zero_like": _element_of_first,

@@ -2,13 +2,15 @@
 
 - a variable is read only where it has been assigned on every path
 - `break` and `continue` are in loops; nothing follows a statement that leaves its block
-- elements are read from and written to variables, in SPMD form also to views of variables; a `Tuple` is only where several values are allowed
+- elements are read from and written to variables, in SPMD form also views of them; a `Tuple` is only where several
+  values are allowed
 - a constant fits its type; operators are those of the grammar; a loop's step is a constant that isn't 0
 - `Fail` is only in functions that may fail, and names an existing failure site
 - parts of nests, which threads run, return nothing and cannot fail
-- in kernels that lowering made, every expression has a type. A variable has one type wherever it is read or assigned;
-  the type of any other expression follows from its operands (`result_types.py`). A stored value has the type of the
-  array's elements; conditions are truth values, indices are integers
+- in kernels that lowering made, also in SPMD form, every expression has a type. A variable has one type wherever it is
+  read or assigned; the type of any other expression follows from its operands (`result_types.py`), but calls of the
+  library's own functions state it. A stored value has the type of the array's elements; conditions are truth values,
+  indices are integers
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Golden cases of kernels: `tests/golden/kernels` by family of ops, `tests/golden/kernel_passes` by pass.
+"""Golden cases of kernels: `tests/golden/kernels` by family of ops, `tests/golden/kernel_passes` by pass, and
+`tests/golden/device_passes` by pass of those for GPUs.
 
 A case of the first is a program with a function `f`, whose annotations give the arguments: `x: float32[None, 4]` is a
 matrix of any number of rows of 4, `n: int32` a number. `# forward` or `# backward` as its first line asks for that part
 of its gradient.
 
-A case of the second is such a program too, or a kernel `def kernel(...)` as lowering leaves it. What is expected is the
+A case of the others is such a program too, or a kernel `def kernel(...)` as lowering leaves it. What is expected is the
 kernel after the pass, with the lines that go marked with - and those that come with +.
 """
 
@@ -16,6 +17,8 @@ import re
 from typing import Any
 
 import autograph as ag
+from runtime.codegen.device import kernel as device_kernel
+from runtime.codegen.device import pipeline as device_pipeline
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.kernel.scalars import HEAD
 from runtime.codegen.passes.kernel import Kernel
@@ -27,7 +30,7 @@ from runtime.kernel_ir.print_python import function as printed
 from runtime.kernel_ir.verify import verify
 from tests.convert.golden import FOLDER, Case, read
 
-KERNELS, KERNEL_PASSES = FOLDER / "kernels", FOLDER / "kernel_passes"
+KERNELS, KERNEL_PASSES, DEVICE_PASSES = (FOLDER / name for name in ("kernels", "kernel_passes", "device_passes"))
 UNCHANGED = "# the pass changes nothing"
 _numbers = itertools.count()
 
@@ -44,7 +47,8 @@ class Spec:
 
 def pass_of(case: Case) -> str:
     """The name of the pass that a case is for: that of its file."""
-    return next(name for name, _ in PASSES if re.sub(r"\W", "_", name) == case.path.stem)
+    passes = device_pipeline.PASSES if case.path.parent == DEVICE_PASSES else PASSES
+    return next(name for name, _ in passes if re.sub(r"\W", "_", name) == case.path.stem)
 
 
 def cases_in(folder: Any) -> list[Case]:
@@ -73,18 +77,27 @@ def kernel_text(source: str) -> str:
 
 def pass_text(name: str, source: str) -> str:
     """What a pass changes in the kernel of a case."""
-    if source.startswith("def kernel("):
-        kernel = kernel_of(source)
-        before = _printed(kernel)
-        dict(PASSES)[name](kernel)
-        given = {name: {*known, *kernel.starts[name]} for name, known in kernel.given.items()}
-        verify(kernel.functions, len(kernel.sites), name, given, typed=False)
-        after = _printed(kernel)
-        return (UNCHANGED if before == after else marked(before, after)) + "\n"
-    function, gradient = concrete(source)
-    changes = function.as_text("kernel-passes", gradient).partition("# the kernel\n")[0].split("# after ")
-    own = [text.partition("\n")[2] for text in changes if text.partition("\n")[0] == name]
-    return (own[0].strip("\n") if own else UNCHANGED) + "\n"
+    for_device = name in dict(device_pipeline.PASSES)
+    if not source.startswith("def kernel("):
+        function, gradient = concrete(source)
+        text = function.as_text("device-passes" if for_device else "kernel-passes", gradient)
+        changes = text.partition("# the kernel\n")[0].split("# after ")
+        own = [text.partition("\n")[2] for text in changes if text.partition("\n")[0] == name]
+        return (own[0].strip("\n") if own else UNCHANGED) + "\n"
+    if for_device:
+        kernel = device_kernel.Kernel(parse_functions(source), [], 0)
+        before = device_kernel.printed(kernel)
+        dict(device_pipeline.PASSES)[name](kernel)
+        verify(kernel.functions, stage=name, typed=False)
+        after = device_kernel.printed(kernel)
+    else:
+        lowered = kernel_of(source)
+        before = _printed(lowered)
+        dict(PASSES)[name](lowered)
+        given = {name: {*known, *lowered.starts[name]} for name, known in lowered.given.items()}
+        verify(lowered.functions, len(lowered.sites), name, given, typed=False)
+        after = _printed(lowered)
+    return (UNCHANGED if before == after else marked(before, after)) + "\n"
 
 
 def _printed(kernel: Kernel) -> str:

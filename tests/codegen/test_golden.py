@@ -1,5 +1,5 @@
 """The text of small kernels, and what each pass changes in them, as people read it. `--update-golden` rewrites
-tests/golden/kernels and tests/golden/kernel_passes."""
+tests/golden/kernels, tests/golden/kernel_passes and tests/golden/device_passes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from runtime.codegen.device import pipeline
 from runtime.codegen.lower.state import EMITTERS
 from runtime.codegen.passes.pipeline import PASSES
 from runtime.engine import stages
 from runtime.kernel_ir import ir
 from tests.codegen.golden_cases import (
+    DEVICE_PASSES,
     KERNEL_PASSES,
     KERNELS,
     UNCHANGED,
@@ -27,7 +29,7 @@ from tests.codegen.golden_cases import (
 from tests.convert import golden
 
 CASES = cases_in(KERNELS)
-PASS_CASES = cases_in(KERNEL_PASSES)
+PASS_CASES = [*cases_in(KERNEL_PASSES), *cases_in(DEVICE_PASSES)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -50,11 +52,13 @@ def test_names_are_unique() -> None:
 
 
 def test_every_pass_has_cases() -> None:
-    """Two that it changes at least, and one that it must leave alone."""
-    for name, _ in PASSES:
+    """Two that it changes at least, and one that it must leave alone. `device_kernels` has those of the SPMD form."""
+    device_passes = [name for name, _ in pipeline.PASSES if name != "SPMD form"]
+    for name in [*(name for name, _ in PASSES), *device_passes]:
         own = [case for case in PASS_CASES if pass_of(case) == name]
         changed = [case for case in own if case.expected.strip() != UNCHANGED]
-        file = f"tests/golden/kernel_passes/{name.replace(' ', '_').replace('-', '_')}.test"
+        folder = "device_passes" if name in device_passes else "kernel_passes"
+        file = f"tests/golden/{folder}/{name.replace(' ', '_').replace('-', '_')}.test"
         assert len(changed) >= 2, f"{file} has {len(changed)} cases that '{name}' changes, and needs two"
         assert len(own) > len(changed), f"{file} has no case that '{name}' must leave alone"
 

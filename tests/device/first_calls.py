@@ -52,7 +52,7 @@ def what_is_here() -> None:
 
 def _kernel(place: Any, function: Callable[..., Any]) -> DeviceKernel:
     spec = ag.TensorSpec([None], ag.float32)
-    return DeviceKernel(lower(ag.function(function).get_concrete_function(spec).graph), place)
+    return DeviceKernel(lower(ag.function(function).get_concrete_function(spec).graph, for_device=True), place)
 
 
 def checks() -> Iterator[tuple[str, Callable[[], object]]]:

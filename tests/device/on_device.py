@@ -19,10 +19,10 @@ import autograph as ag
 from runtime import device
 from runtime.codegen.backends import driver, graph_cache, llvm_backend
 from runtime.codegen.device import launch
-from runtime.codegen.device.kernel import UNKNOWN, ZERO
+from runtime.codegen.device.kernel import UNKNOWN, ZERO, NotOnDevice
 from runtime.codegen.device.launch import DeviceKernel
-from runtime.codegen.device.kernel import NotOnDevice
 from runtime.codegen.kernel.source import KernelSource, Unreadable
+from runtime.codegen.lower import lower_graph
 from runtime.gpu.cuda import Cuda
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import Shape
@@ -93,14 +93,21 @@ def foreseen_results() -> Iterator[None]:
 
 @contextlib.contextmanager
 def instead_of_the_processor(device: Any) -> Iterator[None]:
-    """Kernels that are compiled within it run on a device."""
+    """Kernels that are lowered and compiled within it run on a device."""
     compilers, entries, lookup = driver._compilers, driver._entries, graph_cache.lookup
+    lowering = lower_graph.Lowering
+
+    def for_devices(graph: Any, assuming: bool, equal: Any, for_device: bool) -> Any:
+        return lowering(graph, assuming, equal, for_device=True)
+
+    setattr(lower_graph, "Lowering", for_devices)
     driver._compilers, driver._entries = lambda: [OnDevice(device)], {}  # type: ignore[list-item]
     graph_cache.lookup = lambda graph: None  # the processor's kernels
     try:
         yield
     finally:
         driver._compilers, driver._entries, graph_cache.lookup = compilers, entries, lookup
+        setattr(lower_graph, "Lowering", lowering)
 
 
 @contextlib.contextmanager

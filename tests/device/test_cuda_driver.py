@@ -196,7 +196,7 @@ def test_code_is_kept(driver: Pretended, tmp_path: Path, monkeypatch: pytest.Mon
         place = device.places()[0]
         x = DeviceArray(place, VECTOR.shape, VECTOR.dtype, VECTOR)
         spec = ag.TensorSpec([None], ag.float32)
-        kernel = DeviceKernel(lower(ag.function(first).get_concrete_function(spec).graph), place)
+        kernel = DeviceKernel(lower(ag.function(first).get_concrete_function(spec).graph, for_device=True), place)
         np.testing.assert_allclose(kernel([x])[-1].on_host(), np.sinh(VECTOR) * 3, rtol=1e-5)
         assert driver["assembled"] == expected
         if len(driver.launches) == 2:

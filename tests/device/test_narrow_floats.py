@@ -55,7 +55,9 @@ def test_ptx(dtype: DType, processor: str, tmp_path: Path) -> None:
         return x * y + 1.0, ag.reduce_sum(x), ag.matmul(x[:, None], y[None])
 
     specs = [ag.TensorSpec([None], dtype)] * 2
-    text = device_module(lower(ag.function(program).get_concrete_function(*specs).graph)).ptx(processor)
+    text = device_module(lower(ag.function(program).get_concrete_function(*specs).graph, for_device=True)).ptx(
+        processor
+    )
     assert ".extern" not in text
     if dtype is ag.float16:
         assert "cvt.rn.f16.f32" in text and "cvt.f32.f16" in text

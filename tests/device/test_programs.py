@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.codegen import cost_model
 from runtime.codegen.device.device_module import spmd_of
-from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.device.kernel import NotOnDevice
+from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.lower.lower_graph import lower
-from runtime.codegen.passes.parallelize import ThreadCount
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import Shape
 from runtime.gpu.memory import DeviceArray, Place
@@ -243,7 +241,7 @@ def test_columns_that_are_added_up(emulator: Emulator) -> None:
 
 
 def kernel_of(program: Any, *specs: Any) -> Any:
-    return lower(ag.function(program).get_concrete_function(*specs).graph)
+    return lower(ag.function(program).get_concrete_function(*specs).graph, for_device=True)
 
 
 def on(emulator: Emulator, source: Any) -> Any:
@@ -294,28 +292,6 @@ def test_a_failing_assertion_in_a_loop(emulator: Emulator) -> None:
 
     with pytest.raises(ag.errors.InvalidArgumentError, match="too much"):
         program(ag.constant(VECTOR))
-
-
-def test_strips_of_windows(monkeypatch: Any) -> None:
-    """Kernels for the processor make windows a few at a time; they have a form for many threads, too."""
-    monkeypatch.setattr(cost_model, "CONVOLUTION_STRIP", 200)
-    monkeypatch.setattr(cost_model, "PARALLEL_WORK", 1)
-    rng = np.random.default_rng(3)
-    x, w = (rng.normal(size=shape).astype(np.float32) for shape in ((4, 7, 6, 3), (3, 3, 3, 5)))
-
-    def program(x: Any, w: Any) -> Any:
-        with ag.GradientTape() as tape:
-            tape.watch([x, w])
-            found = ag.nn.conv2d(x, w, 1, "SAME")
-            value = ag.reduce_sum(found * found)
-        return found, *tape.gradient(value, [x, w])
-
-    source = kernel_of(program, *(ag.TensorSpec(each.shape, ag.float32) for each in (x, w)))
-    assert source.text.count("@lib.part") >= 3
-    given = [1 if isinstance(each, ThreadCount) else each for each in source.constants]
-    found = on(Emulator(Shape(2, 2)), source)([x, w, *given])
-    for one, other in zip(program(ag.constant(x), ag.constant(w)), found[-3:], strict=True):
-        np.testing.assert_allclose(one.numpy(), other, rtol=1e-4, atol=1e-4)
 
 
 # --- memory and numbers ----------------------------------------------------------------------------------------------
@@ -408,15 +384,12 @@ def test_recursion_is_refused() -> None:
             return n
         return fibonacci(n - 1) + fibonacci(n - 2)
 
-    source = lower(fibonacci.get_concrete_function(ag.TensorSpec([], ag.int32)).graph)
+    source = lower(fibonacci.get_concrete_function(ag.TensorSpec([], ag.int32)).graph, for_device=True)
     with pytest.raises(NotOnDevice, match="call themselves"):
         spmd_of(source)
 
 
-def test_rows_whose_trips_hand_numbers_on(emulator: Emulator) -> None:
-    """A kernel for the processor's threads keeps a partial result of each part of an array: all of it, not only of what
-    the thread that stores it has seen."""
-
+def test_a_maximum_over_all_threads_ends_a_loop(emulator: Emulator) -> None:
     def steps(x: Any) -> Any:
         y, change, n = x, ag.constant(1.0), 0
         while change > 1e-6 and n < 2:
@@ -427,9 +400,8 @@ def test_rows_whose_trips_hand_numbers_on(emulator: Emulator) -> None:
         return y, change
 
     source = kernel_of(steps, ag.TensorSpec([1_000_000], ag.float32))
-    assert "in_threads" in source.text
     x = np.random.default_rng(4).uniform(0.5, 2.0, 9_000).astype(np.float32)
-    y, change = on(emulator, source)([x, 2])[-2:]
+    y, change = on(emulator, source)([x])[-2:]
     expected, last = ag.function(steps, jit_compile=False)(ag.constant(x))
     np.testing.assert_array_equal(y, expected.numpy())
     assert change == last.numpy()

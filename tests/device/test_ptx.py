@@ -11,9 +11,14 @@ import pytest
 
 import autograph as ag
 from autograph import cli
+from runtime.codegen.device import pipeline
 from runtime.codegen.device.device_module import device_module
+from runtime.codegen.device.kernel import Kernel
+from runtime.codegen.device.pipeline import run_passes
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.lower.lower_graph import is_native, lower
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.verify import InvalidKernel
 from runtime.ops.table import OpDef
 from tests.codegen import test_table
 from tests.codegen.golden_cases import KERNELS, cases_in, concrete
@@ -31,6 +36,17 @@ def test_device_kernels(case: golden.Case, request: Any) -> None:
     """Golden cases: `--update-golden` rewrites them."""
     function, gradient = concrete(case.source)
     golden.compare(case, function.as_text("device-kernel", gradient) + "\n", request)
+
+
+def test_a_pass_that_forgets_a_type_is_named(monkeypatch: Any) -> None:
+    def forgetful(kernel: Kernel) -> None:
+        kernel.functions[-1].body.insert(0, ir.assign("n", ir.Var("x")))
+
+    source = lower(ag.function(ag.tanh).get_concrete_function(ag.TensorSpec([None], ag.float32)).graph, for_device=True)
+    run_passes(Kernel.of(source))
+    monkeypatch.setattr(pipeline, "PASSES", (*pipeline.PASSES, ("forgetting", forgetful)))
+    with pytest.raises(InvalidKernel, match="'x' has no type, in 'kernel' after forgetting"):
+        run_passes(Kernel.of(source))
 
 
 @pytest.mark.parametrize("size", [64, None])
@@ -96,7 +112,7 @@ def row_kernel(op: OpDef, dtype: Any) -> KernelSource | None:
     for sample, unknown in [(sample, unknown) for unknown in (True, False) for sample in op.samples or ()]:
         graph = test_table.traced(op, sample.attrs, test_table.operands(sample, dtype, random), unknown)
         if graph is not None and all(map(is_native, graph.nodes)):
-            return lower(graph)
+            return lower(graph, for_device=True)
     return None
 
 

@@ -16,7 +16,7 @@ from runtime.gpu.emulator import Emulator
 
 def text_of(program: Any, *specs: Any) -> str:
     """The kernel that is compiled."""
-    kernel = Kernel.of(lower(ag.function(program).get_concrete_function(*specs).graph))
+    kernel = Kernel.of(lower(ag.function(program).get_concrete_function(*specs).graph, for_device=True))
     run_passes(kernel)
     return printed(kernel)
 

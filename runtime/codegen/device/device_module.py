@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from runtime.codegen.cache import kernel_cache
 from runtime.codegen.device import approximations, launch_code
 from runtime.codegen.device.c_functions import definitions
 from runtime.codegen.device.independence import written
-from runtime.codegen.device.library import formulas, library
 from runtime.codegen.device.kernel import Given, Kernel, NotOnDevice
+from runtime.codegen.device.library import formulas, library
 from runtime.codegen.device.pipeline import run_passes
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.math import vector_intrinsics

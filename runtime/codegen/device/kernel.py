@@ -81,7 +81,7 @@ class Kernel:
 
     @classmethod
     def of(cls, source: KernelSource) -> Kernel:
-        """The kernel of a lowered graph, which isn't changed."""
+        """The kernel of a graph that was lowered for devices; the source isn't changed."""
         functions = [
             ir.Function(each.name, each.parameters, ir.copied(each.body), each.kind, each.returns)
             for each in source.functions

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from runtime.codegen.device.kernel import FreshSize
 from runtime.codegen.device.independence import unit_place, written
+from runtime.codegen.device.kernel import FreshSize
 from runtime.kernel_ir import ir
 from runtime.llvm.optimize.outer_loop_plan import Uses
 
@@ -30,14 +30,13 @@ def owned(block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fr
 
 
 class _Owned:
-    def __init__(
-        self, block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: FreshSize
-    ) -> None:
+    def __init__(self, block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: FreshSize) -> None:
         self._thread, self._threads, self._fresh = thread, threads, fresh
         self._live, self._mentions = live, _mentions(block)
         self._parts: dict[str, tuple[ir.Var, ir.Var]] = {}
         self.statements: ir.Block = []
-        arrays = {item.array.name: item.array for item in ir.walk(block) if isinstance(item, ir.Store) and isinstance(item.array, ir.Var)}
+        stored = [item.array for item in ir.walk(block) if isinstance(item, ir.Store)]
+        arrays = {each.name: each for each in stored if isinstance(each, ir.Var)}
         for name in sorted(arrays.keys() - self._stored_in_rows(block)):
             part, first, last = (fresh(f"{name}_{word}") for word in ("part", "first", "last"))
             size = ir.Size(arrays[name])

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runtime.codegen.device import counted_loops, poll_intervals, several_trips, spmd, undo_parallelization
+from runtime.codegen.device import counted_loops, poll_intervals, several_trips, spmd
 from runtime.codegen.device.kernel import Kernel, printed
 from runtime.kernel_ir.verify import verify
 from runtime.pass_log import run_pass
 
 PASSES: tuple[tuple[str, Callable[[Kernel], None]], ...] = (
-    ("undo parallelisation", undo_parallelization.run),
     ("poll intervals", poll_intervals.run),
     # Threads share only loops over ranges.
     ("counted loops", counted_loops.run),

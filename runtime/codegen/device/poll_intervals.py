@@ -1,9 +1,9 @@
 """Loops poll for Ctrl-C after fewer ticks: a GPU's thread is slower than the processor.
 
-    if ticks > 16777216:                             if ticks > 1048576:
-        ticks = 0                                        ticks = 0
-        if lib.interrupted():              →             if lib.interrupted():
-            …                                                …
+if ticks > 16777216:                             if ticks > 1048576:
+    ticks = 0                                        ticks = 0
+    if lib.interrupted():              →             if lib.interrupted():
+        …                                                …
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class _Trips:
         found: ir.Block = [ir.assign(begin, self.stop), ir.assign(covered, ir.ZERO)]
         ahead = self._size("ahead")
         most = [ir.call("gpu.peel_count", *each) for each in firsts]
-        found.append(ir.assign(ahead, most[0] if len(most) == 1 else ir.call("max", *most)))  # type: ignore[union-attr]
+        found.append(ir.assign(ahead, most[0] if len(most) == 1 else ir.call("max", *most)))
         rest = self._rest(begin, covered, left)
         self._replace(places)
         body: ir.Block = [
@@ -270,8 +270,9 @@ def _are_never_aligned(parts: Sequence[Any]) -> bool:
 
 
 def _as_aligned(item: ir.Expr) -> ir.Expr | None:
-    is_part = isinstance(item, ir.Call) and item.function == "gpu.view"
-    return ir.call("gpu.aligned_view", *item.arguments) if is_part else None  # type: ignore[union-attr]
+    if isinstance(item, ir.Call) and item.function == "gpu.view":
+        return ir.call("gpu.aligned_view", *item.arguments)
+    return None
 
 
 def _product(a: ir.Expr, number: int) -> ir.Expr:
