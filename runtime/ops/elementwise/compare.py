@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes
+from runtime.ops.blend import blend
 from runtime.ops.convert import convert_to_tensor, mismatch, operands
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.define import binary, unary
@@ -106,7 +107,7 @@ def _infer_select(inputs: Sequence[Any], attrs: dict) -> tuple:
 def _select_kernel(condition: Any, x: Any, y: Any) -> Any:
     if not (condition.ndim or x.ndim or y.ndim):
         return x if condition else y
-    return np.where(condition, x, y)
+    return blend(condition, x, y)
 
 
 def _grad_select(op: Any, dy: Any) -> Sequence[Any]:

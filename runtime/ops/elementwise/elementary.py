@@ -179,8 +179,17 @@ def round(x: TensorLike, name: str | None = None) -> Tensor:
 # --- activations ---------------------------------------------------------------------------------------------------
 
 
+def _sigmoid(x: Any) -> Any:
+    if x.ndim == 0:
+        return (1 / (1 + np.exp(-x))).astype(x.dtype)
+    result = np.negative(x)
+    np.exp(result, out=result)
+    result += 1
+    return np.divide(1, result, out=result)
+
+
 sigmoid = unary(
-    "sigmoid", lambda x: (1 / (1 + np.exp(-x))).astype(x.dtype), "math.sigmoid({0})",
+    "sigmoid", _sigmoid, "math.sigmoid({0})",
     "1 / (1 + exp(-x)).", lambda op, dy: (dy * op.outputs[0] * (1 - op.outputs[0]),), kinds="fc", cost=10,
 )  # fmt: skip
 

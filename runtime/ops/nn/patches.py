@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes
+from runtime.ops.blend import bits_of, blend, mask_of
 from runtime.ops.convert import fill_holes
 from runtime.ops.dispatch import call
 from runtime.ops.rules import brackets, dims, shape_attr
@@ -117,13 +118,18 @@ def _largest(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding) -> 
     pairs = borders(x.shape[1:-1], sizes, strides, rates, padding)
     padded = np.pad(x, ((0, 0), *pairs, (0, 0)), constant_values=-np.inf) if any(map(any, pairs)) else x
     view = _view(padded, sizes, strides, rates)
-    shape = view.shape[: x.ndim]
-    largest, numbers = np.full(shape, -np.inf, x.dtype), np.zeros(shape, np.int32)
-    for number, offset in enumerate(itertools.product(*[range(s) for s in sizes])):
-        value = view[(..., *offset)]
+    offsets = itertools.product(*[range(s) for s in sizes])
+    largest: Any = None
+    for number, offset in enumerate(offsets):
+        value = np.ascontiguousarray(view[(..., *offset)])
+        if largest is None:
+            largest, numbers = value.copy(), np.zeros(value.shape, np.int32)
+            continue
         better = ~(value <= largest) & (largest == largest)  # NaN is larger than all else
-        np.copyto(largest, value, where=better)
-        np.copyto(numbers, number, where=better)
+        mask = mask_of(better, bits_of(x.dtype))
+        ours, others = largest.view(mask.dtype), value.view(mask.dtype)
+        ours ^= (ours ^ others) & mask
+        numbers ^= (numbers ^ number) & mask.astype(np.int32, copy=False)
     return largest, numbers
 
 
@@ -134,9 +140,7 @@ def _infer_largest(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 def _largest_grad(dy: Any, numbers: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
     zero = np.zeros((), dy.dtype)
-    return _added(
-        lambda n: np.where(numbers == n, dy, zero), dy.dtype, dy.shape[1:-1], fill_holes(shape, holes), **attrs
-    )
+    return _added(lambda n: blend(numbers == n, dy, zero), dy.dtype, dy.shape[1:-1], fill_holes(shape, holes), **attrs)
 
 
 def _grad_largest(op: Any, dy: Any, dnumber: Any) -> Sequence[Any]:
