@@ -18,6 +18,7 @@ be known of a loop's trip count or shapes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ class Stack:
             return Stack(Store(np.empty(0, dtype), np.empty(0, np.int64), 0, 0), 0, 0, None, 0)
         rank = len(shape)
         room = 0 if None in shape else max(count, 0)
-        size = room * int(np.prod([d or 0 for d in shape], dtype=np.int64))
+        size = room * math.prod([d or 0 for d in shape])
         return Stack(Store(np.empty(size, dtype), np.empty(room * rank, np.int64), 0, 0), 0, 0, rank, 0)
 
     def push(self, value: Any) -> Stack:
@@ -110,7 +111,7 @@ class Stack:
             for _ in range(self.size - size):
                 shape = self._shape(dims_top)
                 dims_top -= len(shape) + 1
-                top -= int(np.prod(shape, dtype=np.int64))
+                top -= math.prod(shape)
         elif self.rank:
             dims_top = size * self.rank
             shapes = store.dims[dims_top : self.dims_top].reshape(-1, self.rank)
@@ -137,8 +138,8 @@ class Stack:
             return Stack(store, self.top - 1, 0, 0, self.top - 1), store.data[self.top - 1]
         shape = self._shape(self.dims_top)
         dims_top = self.dims_top - len(shape) - (self.rank is None)
-        top = self.top - int(np.prod(shape, dtype=np.int64))
-        value = store.data[top : self.top].reshape(shape).copy()
+        top = self.top - math.prod(shape)
+        value = store.data[top : self.top].copy().reshape(shape)
         return Stack(store, top, dims_top, self.rank, self.size - 1), value
 
     def zeros_like(self) -> Stack:
