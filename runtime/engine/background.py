@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen.backends import driver as kernels
+from runtime.ops.linalg.blas import one_thread
 
 # Python runs one thread at a time. A compiler that started at once would double the time of the call that requests it,
 # and hold the lock that a running loop needs for its own compilation (`on_stack_replacement.py`). Only later calls
@@ -30,6 +31,9 @@ from runtime.codegen.backends import driver as kernels
 # to this many seconds.
 START_TIMEOUT = 5.0
 QUIET = 0.02  # seconds after the last such call
+# Later calls wait for the compiler too, wherever it runs Python code. A job whose gain is smaller than 1 hasn't taken
+# enough time yet (`compile_cost.py`): it starts when nothing has been interpreted for QUIET seconds.
+_DUE = 1.0
 _EXIT_TIMEOUT = 5.0  # seconds that the exit waits for native compiler code to return
 
 
@@ -64,8 +68,10 @@ class Worker:
         self._urgent: collections.deque[Step] = collections.deque()  # those that a running call waits for
         self._busy = False
         self._current: Step | None = None
-        self._calls = 0  # running calls that jobs wait for
+        self._calls = 0  # running calls that all jobs wait for
         self._last_call = -QUIET  # when the last of them ended
+        self._interpreted = 0  # running calls that jobs wait for that aren't due
+        self._last_interpreted = -QUIET
         self._waiting = 0  # threads in `wait`
         self._closed = False
         self._started = self._ended = False
@@ -75,8 +81,8 @@ class Worker:
         """Runs `step` in the background until it returns False. Returns False, without running it, once the process is
         exiting.
 
-        gain: the priority, evaluated whenever a job is chosen; infinite by default. urgent: before all others, and
-        without waiting for calls to end.
+        gain: the priority, evaluated whenever a job is chosen; infinite by default. Below 1, the job waits for a pause
+        of interpreted calls. urgent: before all others, and without waiting for calls to end.
         """
         with self._condition:
             if self._closed:
@@ -110,6 +116,18 @@ class Worker:
                 self._last_call = time.monotonic()
                 self._condition.notify_all()
 
+    @contextlib.contextmanager
+    def interpreting(self) -> Iterator[None]:
+        """No job with a gain below 1 starts within this block until START_TIMEOUT has passed."""
+        with self._condition:
+            self._interpreted += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._interpreted -= 1
+                self._last_interpreted = time.monotonic()
+
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until nothing is queued or running; False after `timeout` seconds."""
         with self._condition:
@@ -140,7 +158,8 @@ class Worker:
                     self._busy = True
                 more = False
                 try:
-                    more = bool(step())
+                    with one_thread:  # a second thread of NumPy's products would wait for the core that compiles
+                        more = bool(step())
                 except Exception:  # a job's error must not end the thread
                     threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
                 finally:
@@ -157,14 +176,22 @@ class Worker:
                 self._condition.notify_all()
 
     def _wait_for_calls(self, quiet: float) -> None:
-        """Waits until no call has run for `quiet` seconds, START_TIMEOUT has passed, or something is urgent."""
+        """Waits until no call has run for `quiet` seconds, and a job is due or nothing has been interpreted for QUIET
+        seconds; at most until START_TIMEOUT has passed, somebody waits for the jobs, or something is urgent."""
         until = time.monotonic() + START_TIMEOUT
         begin: float | None = None
         while not self._closed and not self._urgent:
             now = time.monotonic()
             if not self._calls and begin is None:
                 begin = min(self._last_call + quiet, until)
-            wake = until if self._calls or begin is None else now if self._waiting else begin
+            if self._calls or begin is None:
+                wake = until
+            elif self._waiting:
+                wake = now
+            elif now < begin or any(job.gain() >= _DUE for job in self._jobs):
+                wake = begin
+            else:
+                wake = min(until, (now if self._interpreted else self._last_interpreted) + QUIET)
             if wake <= now:
                 break
             self._condition.wait(wake - now)

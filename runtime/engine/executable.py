@@ -9,6 +9,8 @@ jit_compile=False   always interprets
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import os
 import threading
 import time
@@ -21,6 +23,7 @@ from runtime.codegen.backends.driver import check_environment, compiling, interr
 from runtime.codegen.kernel.source import NotNative
 from runtime.collecting import rarely
 from runtime.engine import background, settings
+from runtime.engine.compile_cost import SEGMENT_LIMIT, python_seconds, threshold
 from runtime.engine.on_stack_replacement import FixedTierUp, Loop, TierUp
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
@@ -29,8 +32,8 @@ from runtime.progress import progress
 from runtime.recursion import room_for
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
-# After each kernel except the last, yields a callable that uses the kernels so far, or None. Returns the graph as a
-# callable, or None if no part of it is native.
+# Yields None once the cache turns out not to have the graph's kernel. Then, after each kernel except the last, yields a
+# callable that uses the kernels so far, or None. Returns the graph as a callable, or None if no part of it is native.
 Compilation = Generator["Call | None", None, "Call | None"]
 
 _LOCK_TIMEOUT = 0.03  # seconds to wait while another thread loads a kernel from the cache
@@ -44,6 +47,7 @@ def compilation(
     call = _load_cached(graph)
     if call is not None:
         return call
+    yield None
     with interrupts_deferred(), span("compile", "import the code generator"):
         from runtime.engine import partition
 
@@ -52,12 +56,13 @@ def compilation(
 
 def finished(work: Compilation, advance: Callable[[], None] = lambda: None) -> Call | None:
     """Runs a compilation to its end and returns its result. Calls `advance` after each kernel but the last."""
-    while True:
-        try:
+    try:
+        next(work)
+        while True:
             next(work)
-        except StopIteration as end:
-            return end.value
-        advance()
+            advance()
+    except StopIteration as end:
+        return end.value
 
 
 def _load_cached(graph: Graph) -> Call | None:
@@ -76,11 +81,11 @@ class Executable:
         self.graph = graph
         self.jit_compile = jit_compile
         self.told: set[str] = set() if told is None else told
-        self.spent = 0.0  # seconds on the interpreter so far
+        self.spent = 0.0  # seconds of the processor on the interpreter so far
         self._call: Call | None = None
         self._work: Compilation | None = None  # the background thread's unfinished compilation
         self._partly: Call | None = None  # the callable that uses its kernels so far
-        self._cost = 0  # number of operations to compile
+        self._cost = 0.0  # seconds that a kernel of it keeps the interpreter lock, roughly
         self._lock = threading.Lock()
         self._requested = False
         self._loops: dict[int, Loop] = {}
@@ -131,18 +136,22 @@ class Executable:
         return self._interpret_timed(inputs)
 
     def _interpret_timed(self, inputs: Sequence[Any]) -> list[Any]:
-        start = time.perf_counter()
-        try:
-            partly = self._partly
-            return interpret(self.graph, inputs, self._accelerator()) if partly is None else partly(inputs)
-        finally:
-            self.spent += time.perf_counter() - start
+        with background.worker.interpreting():
+            start = time.thread_time()  # other programs slow the compiler down as well
+            try:
+                partly = self._partly
+                return interpret(self.graph, inputs, self._accelerator()) if partly is None else partly(inputs)
+            finally:
+                self.spent += time.thread_time() - start
 
     def gain(self) -> float:
-        """The priority of compilation: interpretation time so far, which predicts more, per operation to compile."""
+        """The priority of compilation: interpretation time so far, which predicts more, in units of the time that
+        justifies compiling. Looking for a kernel on disk takes little, and comes first."""
+        if self._work is None:
+            return math.inf
         if not self._cost:
-            self._cost = 1 + sum(1 for _ in self.graph.walk())
-        return self.spent / self._cost
+            self._cost = python_seconds(itertools.islice(self.graph.walk(), SEGMENT_LIMIT))
+        return self.spent / threshold(self._cost)
 
     def _has_loop(self) -> bool:
         return any(node.op.name in ("while", "letrec") for node in self.graph.nodes)

@@ -1,12 +1,11 @@
 """On-stack replacement: a loop that runs on the interpreter is compiled by itself and continues in native code at
 its next trip.
 
-The remaining run time of a loop is unknown. It is interpreted for four fifths of the time that its compilation would
-keep it waiting; the total is then at most about two and a half times that of the better choice, and a loop that has run
-that long usually continues. The loop waits while the compiler's thread runs Python code, since Python runs one thread
-at a time and both would slow each other down. While LLVM works, which takes longer, the loop is interpreted and may
-end. Compiled code that an earlier process left on disk (`codegen/backends/graph_cache.py`) is loaded almost at once.
-Single loops are stored there only if loading them would have paid, and if the graph as a whole isn't one kernel.
+`compile_cost.py` says for how long a loop is interpreted first. The loop waits while the compiler's thread runs Python
+code, since Python runs one thread at a time and both would slow each other down. While LLVM works, which takes longer,
+the loop is interpreted and may end. Compiled code that an earlier process left on disk
+(`codegen/backends/graph_cache.py`) is loaded almost at once. Single loops are stored there only if loading them would
+have paid, and if the graph as a whole isn't one kernel.
 
 Of nested loops, the outermost is replaced, and its inner loops with it. The innermost is replaced first if a single run
 of it already takes that long. A recursive function counts as a loop whose trips are its calls. Time is the thread's CPU
@@ -15,7 +14,6 @@ time, since other programs slow the compiler down as well.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -26,13 +24,11 @@ from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.driver import urgent_compilation
 from runtime.collecting import rarely
 from runtime.engine import background
+from runtime.engine.compile_cost import python_seconds, threshold
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
-# Estimated seconds of Python code before LLVM starts: once per process, per kernel, per scalar node, per array node.
-_STARTING, _KERNEL, _NUMBER, _ARRAY = 0.03, 0.008, 0.0005, 0.002
-_SHARE = 0.8  # the fraction of this time for which a loop is interpreted first
 _LOAD_TIME = 0.03  # seconds to load compiled code from disk, the first time in a process
 _LOOKUP_THRESHOLD = 0.002  # seconds after which it pays to look for some
 _TRIP_LIMIT = 0.03  # seconds that a trip of a compiled outer loop may last before its inner loop is compiled
@@ -53,7 +49,7 @@ class Loop:
         self._compiler: background.Worker | None = None  # the worker that it was submitted to
         self._python_done = threading.Event()  # set when the compiler has left Python for LLVM
         self._on_disk: bool | None = None  # whether the graph cache has it; None: not looked up yet
-        self._cost = _KERNEL + sum(_cost(inner) for region in node.regions for inner in region.walk())
+        self._cost = python_seconds(inner for region in node.regions for inner in region.walk())
 
     def threshold(self, spent: float) -> float:
         """The seconds of interpretation after which it is compiled. spent: those so far."""
@@ -61,7 +57,7 @@ class Loop:
             self._on_disk = graph_cache.lookup(self._graph()) is not None
         if self._on_disk:
             return _LOOKUP_THRESHOLD
-        return _SHARE * (self._cost + (0.0 if "runtime.engine.partition" in sys.modules else _STARTING))
+        return threshold(self._cost)
 
     def trip_limit(self) -> float:
         """Seconds to wait for the next trip of a compiled loop around it before it is compiled as well."""
@@ -127,10 +123,6 @@ def graph_of_loop(node: Node) -> Graph:
     copy.inputs = arguments
     graph.outputs = list(copy.outputs)
     return graph
-
-
-def _cost(node: Node) -> float:
-    return _ARRAY if any(getattr(v.type, "rank", 0) != 0 for v in node.outputs) else _NUMBER
 
 
 @dataclass

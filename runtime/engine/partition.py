@@ -22,6 +22,7 @@ from runtime.codegen.backends.driver import afterwards, counters
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.engine import failures
+from runtime.engine.compile_cost import SEGMENT_LIMIT
 from runtime.engine.run_splitting import split_run
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
@@ -33,9 +34,6 @@ from runtime.profiling import span
 Call = Callable[[Sequence[Any]], "list[Any]"]
 Compilation = Generator["Call | None", None, "Call | None"]
 
-# The most nodes in one kernel; a longer straight run is split into subgraphs that share kernels (run_splitting.py). A
-# call costs about a microsecond, compiling a loop nest some 10 ms, and more in a longer kernel.
-SEGMENT_LIMIT = 100
 # In a partitioned graph, nodes (without regions) with more operands are interpreted. A kernel unboxes each operand, and
 # compiling that code for 500 operands takes a second.
 _MOST_OPERANDS = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import time
 from typing import Any
@@ -24,6 +25,8 @@ from runtime.engine import (
 from runtime.engine import (
     on_stack_replacement as osr,
 )
+from runtime.engine.compile_cost import python_seconds, threshold
+from runtime.engine.executable import compilation
 from runtime.graph.interpreter import interpret
 from runtime.graph.passes import pipeline
 from runtime.ops.control import assert_op
@@ -201,12 +204,62 @@ def test_a_short_program_does_not_wait_for_all_kernels_of_a_long_one(monkeypatch
     assert short.is_native
 
 
-def test_gain_is_time_on_the_interpreter_for_operations_to_compile() -> None:
+def test_gain_is_time_on_the_interpreter_in_units_of_what_compiling_costs_it() -> None:
     run = Executable(build(lambda x: call("sin", x) + 1.0, [F32]))
-    run.spent = 12.0
-    assert run.gain() == 12.0 / 4  # sine, sum, the constant, and one
-    run.spent = 24.0
-    assert run.gain() == 24.0 / 4
+    long = Executable(build(lambda x: functools.reduce(lambda x, _: call("sin", x) + x, range(20), x), [F32]))
+    assert run.gain() == long.gain() == math.inf  # their kernels may be on disk
+    run._work = long._work = compilation(run.graph, None, set())
+    for each in (run, long):
+        each.spent = threshold(python_seconds(each.graph.nodes))
+        assert each.gain() == 1.0
+    assert long.spent > run.spent
+    run.spent *= 3
+    assert run.gain() == pytest.approx(3.0)
+
+
+def test_gain_of_a_graph_of_many_kernels_counts_one(monkeypatch: Any) -> None:
+    run = Executable(build(lambda x: functools.reduce(lambda x, _: call("sin", x) + x, range(20), x), [F32]))
+    run._work, run.spent = compilation(run.graph, None, set()), 1.0
+    monkeypatch.setattr(executable, "SEGMENT_LIMIT", 10)
+    assert run.gain() == 1.0 / threshold(python_seconds(run.graph.nodes[:10]))
+
+
+def test_what_is_not_due_waits_for_a_pause(monkeypatch: Any) -> None:
+    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
+    worker, began = background.Worker(), threading.Event()
+    with worker.interpreting():
+        worker.submit(began.set, gain=lambda: 0.5)
+        assert not began.wait(5 * background.QUIET)
+    assert began.wait(60.0)
+    worker.close()
+
+
+def test_what_is_due_does_not_wait_for_a_pause(monkeypatch: Any) -> None:
+    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
+    worker, began = background.Worker(), threading.Event()
+    gains = [0.5]
+    with worker.interpreting():
+        worker.submit(began.set, gain=lambda: gains[0])
+        assert not began.wait(5 * background.QUIET)
+        gains[0] = 1.0
+        assert began.wait(60.0)
+    worker.close()
+
+
+def test_what_is_not_due_waits_for_no_other_job_and_no_longer_than_the_timeout(monkeypatch: Any) -> None:
+    worker, began, due = background.Worker(), threading.Event(), threading.Event()
+    with worker.interpreting():
+        worker.submit(began.set, gain=lambda: 0.5)
+        worker.submit(due.set)
+        assert due.wait(60.0)
+        assert not began.is_set()
+        assert worker.wait(60.0)  # somebody waits
+        assert began.is_set()
+        monkeypatch.setattr(background, "START_TIMEOUT", 0.01)
+        again = threading.Event()
+        worker.submit(again.set, gain=lambda: 0.5)
+        assert again.wait(60.0)
+    worker.close()
 
 
 def test_a_running_loop_jumps_into_native_code(monkeypatch: Any, tmp_path: Any) -> None:

@@ -246,6 +246,7 @@ def test_a_long_compilation_says_so_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_compilations_yield_between_kernels() -> None:
     graph = graph_of("viterbi", 60)
     work = executable.compilation(graph, None, set())
+    assert next(work) is None  # it isn't on disk
     kernels = len({step.description for step in partition._steps(graph, None)[2] if step.native})
     yields = 0
     while True:

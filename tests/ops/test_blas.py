@@ -30,8 +30,8 @@ def test_small_products_use_one_thread_and_others_all(setting, monkeypatch):
         return a @ b
 
     monkeypatch.setattr(blas.np, "matmul", watched)
-    small, large = np.ones([64, 64], np.float32), np.ones([300, 300], np.float32)
-    assert (blas.matmul(small, small) == 64).all() and (blas.matmul(large, large) == 300).all()
+    small, large = np.ones([64, 64], np.float32), np.ones([500, 500], np.float32)
+    assert (blas.matmul(small, small) == 64).all() and (blas.matmul(large, large) == 500).all()
     assert seen == [1, 2]
     assert setting[0]() == 2
 
@@ -50,7 +50,7 @@ def another_thread_inside():
     inside, leave = threading.Event(), threading.Event()
 
     def other():
-        with blas._alone:
+        with blas.one_thread:
             inside.set()
             leave.wait(30)
 
@@ -64,7 +64,7 @@ def another_thread_inside():
 
 def test_contexts_that_overlap_put_the_threads_back_once(setting):
     with another_thread_inside():
-        with blas._alone:
+        with blas.one_thread:
             assert setting[0]() == 1
         assert setting[0]() == 1  # the other thread is still inside
     assert setting[0]() == 2
@@ -75,6 +75,6 @@ def test_a_child_gets_the_threads_back_that_another_thread_of_its_parent_had_put
     with another_thread_inside():
         child = os.fork()
         if child == 0:
-            os._exit(0 if setting[0]() == 2 and blas._alone._inside == 0 else 1)
+            os._exit(0 if setting[0]() == 2 and blas.one_thread._inside == 0 else 1)
         status = os.waitpid(child, 0)[1]
     assert status == 0

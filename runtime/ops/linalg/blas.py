@@ -4,7 +4,7 @@ OpenBLAS, which NumPy brings along, hands parts of all but tiny products to thre
 are done. For a product of less than a millisecond that gains little where the other cores have nothing to do, and where
 they have (the background compiler's thread, another program) the caller waits for a time slice: an LSTM's first
 gradient took 2.4 s beside one busy process, 43 ms without these threads. How many threads it may use is a setting of
-the whole process: it is put down while a small product runs, and put back.
+the whole process: it is put down while a small product runs, or the background compiler, and put back.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-# Multiplications: below the first OpenBLAS stays on one thread itself; beyond the second, some 0.4 ms, threads pay.
-_FEW, _MANY = 1 << 13, 1 << 24
+# Multiplications: below the first OpenBLAS stays on one thread itself; beyond the second, some 1 ms, threads pay.
+_FEW, _MANY = 1 << 13, 1 << 26
 _NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_")
 
 
@@ -38,7 +38,7 @@ def _setting() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     return None
 
 
-class _Alone:
+class _OneThread:
     """A context in which OpenBLAS uses no threads of its own. Contexts may overlap in several threads."""
 
     def __init__(self) -> None:
@@ -73,9 +73,9 @@ class _Alone:
             self.__exit__()
 
 
-_alone = _Alone()
+one_thread = _OneThread()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_alone.forget)
+    os.register_at_fork(after_in_child=one_thread.forget)
 
 
 def matmul(a: Any, b: Any) -> Any:
@@ -85,6 +85,6 @@ def matmul(a: Any, b: Any) -> Any:
         # Half of the time of `np.matmul`, where that is all there is to it.
         return a.dot(b) if a.ndim == 2 == b.ndim and a.dtype.char in "fd" else np.matmul(a, b)
     if a.shape[-2] * a.shape[-1] * b.shape[-1] <= _MANY and a.dtype.kind in "fc":
-        with _alone:
+        with one_thread:
             return np.matmul(a, b)
     return np.matmul(a, b)

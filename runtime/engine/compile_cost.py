@@ -1,0 +1,34 @@
+"""How long compiling a graph will keep the interpreter lock: the part in Python, before LLVM works without it.
+
+Python runs one thread at a time, so that a call that is interpreted meanwhile waits for about as long. How long a
+program will go on isn't known. It is interpreted for four fifths of that time before it is compiled; the total is then
+at most about two and a half times that of the better choice, and what has run that long usually continues.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from runtime.graph.ir import Node
+
+# Estimated seconds: once per process, per kernel, per scalar node, per array node.
+_STARTING, _KERNEL, _NUMBER, _ARRAY = 0.03, 0.008, 0.0005, 0.002
+_SHARE = 0.8  # the fraction of this time for which a program is interpreted first
+# The most nodes in one kernel; a longer straight run is split into subgraphs that share kernels (run_splitting.py). A
+# call costs about a microsecond, compiling a loop nest some 10 ms, and more in a longer kernel.
+SEGMENT_LIMIT = 100
+
+
+def python_seconds(nodes: Iterable[Node]) -> float:
+    """The estimate for a kernel of these nodes."""
+    return _KERNEL + sum(_ARRAY if _is_of_arrays(node) else _NUMBER for node in nodes)
+
+
+def threshold(seconds: float) -> float:
+    """The seconds of interpretation after which it pays to compile; seconds: what `python_seconds` gives."""
+    return _SHARE * (seconds + (0.0 if "runtime.engine.partition" in sys.modules else _STARTING))
+
+
+def _is_of_arrays(node: Node) -> bool:
+    return any(getattr(v.type, "rank", 0) != 0 for v in node.outputs)
