@@ -39,11 +39,16 @@ def lines_run(graph: Graph, *inputs: Any) -> int:
     sys.settrace(enter)
     try:
         with np.errstate(all="ignore"):
-            results = kernel(*[np.array(each)[()] for each in inputs], *source.constants)
+            results = kernel(*[_bits(np.array(each))[()] for each in inputs], *source.constants)
     finally:
         sys.settrace(before)
     assert not source.errors or results[0] == 0, "the kernel failed"
     return count + library.elements
+
+
+def _bits(array: Any) -> Any:
+    """What a kernel is given for an array: of narrow floats their bits."""
+    return array.view(np.uint16) if array.dtype in dtypes.NARROW else array
 
 
 class Library:
@@ -53,9 +58,23 @@ class Library:
         self.elements = 0  # that were copied
 
     sin, cos, exp, tanh = np.sin, np.cos, np.exp, np.tanh
-    float16, bfloat16 = dtypes.float16.np, dtypes.bfloat16.np
-    from_float16 = from_bfloat16 = np.float32
-    to_float16, to_bfloat16 = dtypes.float16.np.type, dtypes.bfloat16.np.type
+    float16 = bfloat16 = np.uint16  # kernels hold the bits of narrow floats
+
+    @staticmethod
+    def from_float16(bits: Any) -> Any:
+        return np.float32(np.uint16(bits).view(dtypes.float16.np))
+
+    @staticmethod
+    def to_float16(value: Any) -> Any:
+        return np.float32(value).astype(dtypes.float16.np).view(np.uint16)
+
+    @staticmethod
+    def from_bfloat16(bits: Any) -> Any:
+        return np.float32(np.uint16(bits).view(dtypes.bfloat16.np))
+
+    @staticmethod
+    def to_bfloat16(value: Any) -> Any:
+        return np.float32(value).astype(dtypes.bfloat16.np).view(np.uint16)
 
     @staticmethod
     def flat(array: Any) -> Any:

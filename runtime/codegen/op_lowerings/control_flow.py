@@ -355,6 +355,8 @@ def _start(low: Lowering, value: Value, overwritten: bool, pushes: bool) -> Any:
             shared = ref.shared or low.region.uses[value] > 1
             return own_stack(low, ref) if shared and pushes else replace(ref, shared=shared)
         return ref
+    if overwritten and not isinstance(ref, Array):
+        return low.solid(ref, value.name)  # not bound to the value, whose other users would cause a copy
     solid = low.array(value)
     if overwritten and not low.frees_memory_of(value):
         return low.copied(solid, value.name)

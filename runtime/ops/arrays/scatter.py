@@ -240,15 +240,18 @@ def _grad_scatter_extreme(op: Any, dy: Any, *others: Any) -> Sequence[Any]:
     Works on the elements at the index vectors alone, so that it costs as much as the op where `dy` is written in place.
     """
     _, indices, _ = op.inputs
-    kept, won = (call("cast", flags, dtype=dy.dtype) for flags in op.outputs[1:])
+    flags = op.outputs[1:]
     arrived = call("gather_nd", dy, indices)
     if element_count((indices._shape or (None,))[:-1]) == 1:
-        ties = kept + won
-    else:
-        # Several vectors may lead to one element: the elements count who shares them, before they get their shares.
-        dy = call("tensor_scatter_nd_add", call("tensor_scatter_nd_update", dy, indices, kept), indices, won)
-        ties = call("gather_nd", dy, indices)
-    share = arrived / call("maximum", ties, convert_to_tensor(1, dy.dtype))
+        # Chosen rather than divided: a division takes as long as the rest of the trip of a loop.
+        half = call("multiply", arrived, convert_to_tensor(0.5, dy.dtype))
+        share = call("select", call("logical_and", *flags), half, arrived)
+        kept, won = (call("select", flag, share, convert_to_tensor(0, dy.dtype)) for flag in flags)
+        return call("tensor_scatter_nd_update", dy, indices, kept), None, won
+    kept, won = (call("cast", flag, dtype=dy.dtype) for flag in flags)
+    # Several vectors may lead to one element: the elements count who shares them, before they get their shares.
+    dy = call("tensor_scatter_nd_add", call("tensor_scatter_nd_update", dy, indices, kept), indices, won)
+    share = arrived / call("maximum", call("gather_nd", dy, indices), convert_to_tensor(1, dy.dtype))
     return call("tensor_scatter_nd_update", dy, indices, share * kept), None, share * won
 
 
