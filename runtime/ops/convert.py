@@ -289,8 +289,8 @@ def static_value(tensor: Any) -> Any:
     return None
 
 
-# Where TensorFlow takes floats that are whole numbers, too.
-_WHOLE = ("shape", "multiples")
+# Lists in which TensorFlow takes tensors of floats, too, and cuts off their fractions.
+_FLOATS_TOO = ("shape", "multiples")
 
 
 def scalar_int(value: Any, what: str = "dimension") -> int | Tensor:
@@ -308,16 +308,11 @@ def scalar_int(value: Any, what: str = "dimension") -> int | Tensor:
             f"{what} must be an integer or a scalar integer tensor, got {value!r} of type {type(value)}"
         )
     tensor = convert_to_tensor(value) if has_dtype(value) else value.tensor
-    known = static_value(tensor)
-    is_whole = (
-        what in _WHOLE
-        and tensor.dtype.kind == "f"
-        and known is not None
-        and np.ndim(known) == 0
-        and known == np.floor(known)
-    )
-    if (tensor.dtype.kind not in "iu" and not is_whole) or tensor._shape not in ((), None):
+    if tensor.dtype.kind == "f" and tensor._shape == () and what in _FLOATS_TOO:
+        tensor = call("cast", tensor, dtype=dtypes.int32)
+    if tensor.dtype.kind not in "iu" or tensor._shape not in ((), None):
         raise errors.DTypeError(f"{what} must be a scalar integer tensor, got {tensor!r}")
+    known = static_value(tensor)
     if known is None:
         known = known_value(tensor)
     return tensor if known is None else int(known)

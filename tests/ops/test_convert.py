@@ -179,9 +179,20 @@ def test_shape_arguments():
         assert holes[0].value is n.value
         assert int_list(ag.TensorShape([2])) == [2]
         with pytest.raises(TypeError, match="must be a scalar integer tensor"):
-            shape_args([ag.cast(n, ag.float32)])
+            shape_args([ag.ones([1])])
         with pytest.raises(ValueError, match="length is known while tracing"):
             shape_args(builder.tensor(builder.add_input(TensorType(ag.int32, (None,)))))
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_floats_in_a_shape_lose_their_fractions(is_staged):
+    def f(n):
+        return ag.reshape(ag.ones([6]), (n, 2)), ag.zeros((n, 1)), ag.tile(ag.ones([1, 2]), (n, 1))
+
+    found = (ag.function(f) if is_staged else f)(ag.constant(3.7))
+    assert [x.shape.as_list() for x in found] == [[3, 2], [3, 1], [3, 2]]
+    with pytest.raises(TypeError, match="must be an integer tensor"):
+        ag.zeros(ag.constant(3.0))
 
 
 def test_tensors_in_a_list_take_the_dtype_that_is_asked_for():
