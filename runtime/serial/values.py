@@ -43,7 +43,7 @@ class Damaged(Exception):
 
 # --- types -----------------------------------------------------------------------------------------------------------
 
-_DTYPES = {dtype.name: dtype for dtype in dtypes.ALL}
+_DTYPES = {dtype.name: dtype for dtype in (*dtypes.ALL, *dtypes.STORED)}
 
 
 def type_to_json(type_: Type) -> Any:

@@ -1,8 +1,9 @@
 """Arrays in files of the format safetensors, which other libraries read too.
 
-The format knows neither complex numbers nor strings:
+The format knows neither complex numbers nor strings, and its library no arrays of float8:
 
     complex64, complex128   pairs (real, imaginary) of float32 or float64: one more dimension, of size 2
+    float8_e4m3fn, …_e5m2   their bits (uint8)
     string                  the bytes of all elements one after another (uint8), and beside it, under the name with
                             `/.LENGTHS` after it, how many bytes each element has (int64)
 
@@ -32,7 +33,7 @@ _NAMES = {
     "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16",
     "uint32": "U32", "uint64": "U64", "bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64",
 }  # fmt: skip
-_BY_NAME = {dtype.name: dtype for dtype in dtypes.ALL}
+_BY_NAME = {dtype.name: dtype for dtype in (*dtypes.ALL, *dtypes.STORED)}
 
 
 def stored(name: str, array: Any, dtype: DType) -> dict[str, np.ndarray]:
@@ -49,6 +50,8 @@ def stored(name: str, array: Any, dtype: DType) -> dict[str, np.ndarray]:
     array = np.ascontiguousarray(array).reshape(shape)
     if dtype.is_complex:
         array = array.reshape(*shape, 1).view(_PARTS[dtype.name])
+    if dtype in dtypes.STORED:
+        array = array.view(np.uint8)
     return {name: array}
 
 
@@ -112,6 +115,8 @@ class ArrayFile:
         (array,) = arrays
         if dtype.is_complex and array.dtype == _PARTS[dtype.name] and array.shape == (*shape, 2):
             return array.view(dtype.np).reshape(shape), dtype
+        if dtype in dtypes.STORED and array.dtype == np.uint8:
+            array = array.view(dtype.np)
         if array.dtype != dtype.np or array.shape != shape:
             raise DataLossError(
                 f"{name} in {self._path} is {array.dtype.name}{list(array.shape)}, not {dtype.name}{list(shape)}"

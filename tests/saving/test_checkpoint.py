@@ -81,7 +81,8 @@ def test_the_graph_of_objects_decides_and_names_do_not(tmp_path):
 
 @pytest.mark.parametrize("dtype", [d for d in (
     ag.bool, ag.int8, ag.int16, ag.int32, ag.int64, ag.uint8, ag.uint16, ag.uint32, ag.uint64, ag.bfloat16, ag.float16,
-    ag.float32, ag.float64, ag.complex64, ag.complex128, ag.string,
+    ag.float32, ag.float64, ag.complex64, ag.complex128, ag.string, ag.dtypes.experimental.float8_e4m3fn,
+    ag.dtypes.experimental.float8_e5m2,
 )], ids=lambda d: d.name)  # fmt: skip
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 3)], ids=str)
 def test_every_dtype_and_shape(tmp_path, dtype, shape):

@@ -210,6 +210,21 @@ def test_structures_of_arguments_and_results(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_eight_bits(tmp_path, name):
+    dtype = getattr(ag.dtypes.experimental, name)
+    kept = ag.cast(ag.constant([1.5, 300.0]), dtype)
+    model = module(v=ag.Variable(kept))
+    model.f = ag.function(lambda x: (ag.cast(x, dtype), ag.cast(model.v, ag.float32) + ag.cast(kept, ag.float32)))
+    x = ag.constant([0.3, -7.0])
+    expected = model.f(x)
+    loaded = saved(model, tmp_path / "m")
+    assert loaded.v.dtype is dtype
+    for found, wanted in zip(loaded.f(x), expected, strict=True):
+        assert found.dtype is wanted.dtype
+        np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
 def test_ragged_and_sparse_arguments(tmp_path):
     @ag.function
     def ragged(x):
