@@ -9,9 +9,9 @@ can't translate with `Unsupported`; numba compiles that one.
     arithmetic.py       instructions of operators and conversions
     expressions.py      instructions of expressions
     statements.py       instructions of statements
-    function_text.py    writes functions: instructions, blocks, stack slots
-    writer.py           writes functions of kernels: variables, statuses
-    function_builder.py builds all other functions: memory, polls, matrix products
+    function_builder.py writes functions: instructions, blocks, loops, LLVM's intrinsics
+    writer.py           the same for functions of kernels: variables, statuses
+    python_objects.py   Python's objects: offsets of fields, functions
     memory.py           arrays: allocation and reference counts
     threads.py          calls of parallel loops
     wrapper.py          the function that Python calls: arguments from objects, results to objects

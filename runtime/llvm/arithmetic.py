@@ -43,7 +43,7 @@ def cast(w: Writer, value: Value, target: Scalar) -> Value:
         instruction = "sext" if source.is_signed else "zext"
     else:
         return Value(target, value.text)
-    found = w.op(f"{instruction} {source.ir} {value.text} to {target.ir}")
+    found = w.convert(instruction, source.ir, value.text, target.ir)
     if source.lanes > 1 and instruction.startswith("fpto"):
         found = w.op(f"freeze {target.ir} {found}")  # inactive lanes hold arbitrary numbers
     return Value(target, found)
@@ -56,10 +56,7 @@ def splat(w: Writer, value: Value, lanes: int) -> Value:
     target = value.type.times(lanes)
     if not value.text.startswith("%"):  # a constant
         return Value(target, f"splat ({value.type.ir} {value.text})")
-    first = w.op(f"insertelement {target.ir} poison, {value.type.ir} {value.text}, i64 0")
-    return Value(
-        target, w.op(f"shufflevector {target.ir} {first}, {target.ir} poison, <{lanes} x i32> zeroinitializer")
-    )
+    return Value(target, w.splat(target.ir, value.type.ir, value.text))
 
 
 def broadcast(w: Writer, *values: Value) -> list[Value]:
@@ -81,7 +78,7 @@ def truth(w: Writer, value: Value) -> Value:
     if type_.kind == "b":
         return value
     compare = "fcmp une" if type_.is_float else "icmp ne"
-    return Value(BOOL.times(type_.lanes), w.op(f"{compare} {type_.ir} {value.text}, {literal(0, type_).text}"))
+    return Value(BOOL.times(type_.lanes), w.binary(compare, value.text, literal(0, type_).text, type_.ir))
 
 
 def select(w: Writer, condition: Value, yes: Value, no: Value) -> Value:
@@ -106,21 +103,21 @@ def binary(w: Writer, op: str, a: Value, b: Value, result: Scalar) -> Value:
         return _power(w, a, b, result)
     a, b = cast(w, a, result), cast(w, b, result)
     if op == "/":
-        return Value(result, w.op(f"fdiv {result.ir} {a.text}, {b.text}"))
+        return Value(result, w.binary("fdiv", a.text, b.text, result.ir))
     name = _INSTRUCTIONS[op]
     if result.is_float and name in ("and", "or", "xor"):
         raise Unsupported(f"{op} of floats")
-    return Value(result, w.op(f"{'f' if result.is_float else ''}{name} {result.ir} {a.text}, {b.text}"), first)
+    return Value(result, w.binary(f"{'f' if result.is_float else ''}{name}", a.text, b.text, result.ir), first)
 
 
 def _consecutive(w: Writer, op: str, a: Value, b: Value) -> str | None:
     """The first lane of a sum, if its lanes go up by 1: the sum of such a vector and a single number."""
-    if op != "+" or (a.first is None) == (b.first is None):
+    if op != "+" or (a.first is not None and b.first is not None):
         return None
     line, number = (a, b) if a.first is not None else (b, a)
-    if number.type != INT64 or line.type.times(1) != INT64:
+    if line.first is None or number.type != INT64 or line.type.times(1) != INT64:
         return None
-    return w.op(f"add i64 {line.first}, {number.text}")
+    return w.binary("add", line.first, number.text)
 
 
 def compare(w: Writer, op: str, a: Value, b: Value) -> Value:
@@ -132,10 +129,10 @@ def compare(w: Writer, op: str, a: Value, b: Value) -> Value:
     result = BOOL.times(both.lanes)
     a, b = cast(w, a, both), cast(w, b, both)
     if both.is_float:
-        return Value(result, w.op(f"fcmp {_FLOAT_COMPARISONS[op]} {both.ir} {a.text}, {b.text}"))
+        return Value(result, w.binary(f"fcmp {_FLOAT_COMPARISONS[op]}", a.text, b.text, both.ir))
     name = _COMPARISONS[op]
     sign = "" if name in ("eq", "ne") else "s" if both.is_signed else "u"
-    return Value(result, w.op(f"icmp {sign}{name} {both.ir} {a.text}, {b.text}"))
+    return Value(result, w.binary(f"icmp {sign}{name}", a.text, b.text, both.ir))
 
 
 def _compare_mixed(w: Writer, op: str, a: Value, b: Value) -> Value:
@@ -143,9 +140,9 @@ def _compare_mixed(w: Writer, op: str, a: Value, b: Value) -> Value:
     below = a.type.is_signed
     signed = a if below else b
     result = BOOL.times(signed.type.lanes)
-    negative = Value(result, w.op(f"icmp slt {signed.type.ir} {signed.text}, {literal(0, signed.type).text}"))
+    negative = Value(result, w.binary("icmp slt", signed.text, literal(0, signed.type).text, signed.type.ir))
     a, b = cast(w, a, INT64), cast(w, b, INT64)
-    unsigned = Value(result, w.op(f"icmp {_UNSIGNED[op]} {a.type.ir} {a.text}, {b.text}"))
+    unsigned = Value(result, w.binary(f"icmp {_UNSIGNED[op]}", a.text, b.text, a.type.ir))
     true_when_below = ("<", "<=", "!=") if below else (">", ">=", "!=")
     return select(w, negative, literal(op in true_when_below, result), unsigned)
 
@@ -153,8 +150,8 @@ def _compare_mixed(w: Writer, op: str, a: Value, b: Value) -> Value:
 def negated(w: Writer, value: Value, result: Scalar) -> Value:
     value = cast(w, value, result)
     if value.type.is_float:
-        return Value(value.type, w.op(f"fneg {value.type.ir} {value.text}"))
-    return Value(value.type, w.op(f"sub {value.type.ir} {literal(0, value.type).text}, {value.text}"))
+        return Value(value.type, w.negative(value.type.ir, value.text))
+    return Value(value.type, w.binary("sub", literal(0, value.type).text, value.text, value.type.ir))
 
 
 def inverted(w: Writer, value: Value, result: Scalar) -> Value:
@@ -162,13 +159,13 @@ def inverted(w: Writer, value: Value, result: Scalar) -> Value:
     if result.is_float:
         raise Unsupported("~ of a float")
     value = cast(w, value, result)
-    return Value(value.type, w.op(f"xor {value.type.ir} {value.text}, {literal(-1, value.type).text}"))
+    return Value(value.type, w.binary("xor", value.text, literal(-1, value.type).text, value.type.ir))
 
 
 def negation(w: Writer, value: Value) -> Value:
     """`not`."""
     value = truth(w, value)
-    return Value(value.type, w.op(f"xor {value.type.ir} {value.text}, {literal(True, value.type).text}"))
+    return Value(value.type, w.binary("xor", value.text, literal(True, value.type).text, value.type.ir))
 
 
 def _shifted(w: Writer, left: bool, a: Value, b: Value, result: Scalar) -> Value:
@@ -176,7 +173,7 @@ def _shifted(w: Writer, left: bool, a: Value, b: Value, result: Scalar) -> Value
         raise Unsupported("a shift of floats")
     instruction = "shl" if left else "ashr" if result.is_signed else "lshr"
     a, b = cast(w, a, result), cast(w, b, result)
-    return Value(result, w.op(f"{instruction} {result.ir} {a.text}, {b.text}"))
+    return Value(result, w.binary(instruction, a.text, b.text, result.ir))
 
 
 def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> Value:
@@ -193,37 +190,37 @@ def _divided(w: Writer, remainder: bool, a: Value, b: Value, result: Scalar) -> 
     if number is not None and not number & (number - 1):  # a power of two
         shift, mask = literal(number.bit_length() - 1, both), literal(number - 1, both)
         other, how = (mask, "and") if remainder else (shift, "ashr" if both.is_signed else "lshr")
-        return cast(w, Value(both, w.op(f"{how} {ir} {a.text}, {other.text}")), result)
+        return cast(w, Value(both, w.binary(how, a.text, other.text, ir)), result)
     if number is not None:
         quotient, rest = _whole(w, a, b)
         if not both.is_signed:
             return cast(w, rest if remainder else quotient, result)
-        negative = w.op(f"icmp slt {ir} {rest.text}, {none.text}")
+        negative = w.binary("icmp slt", rest.text, none.text, ir)
         if remainder:
-            added = Value(both, w.op(f"add {ir} {rest.text}, {b.text}"))
+            added = Value(both, w.binary("add", rest.text, b.text, ir))
             return cast(w, select(w, Value(flag, negative), added, rest), result)
-        below = w.op(f"sext {flag.ir} {negative} to {ir}")
-        return cast(w, Value(both, w.op(f"add {ir} {quotient.text}, {below}")), result)
-    zero = Value(flag, w.op(f"icmp eq {ir} {b.text}, {none.text}"))
+        below = w.convert("sext", flag.ir, negative, ir)
+        return cast(w, Value(both, w.binary("add", quotient.text, below, ir)), result)
+    zero = Value(flag, w.binary("icmp eq", b.text, none.text, ir))
     if not both.is_signed:
         safe = select(w, zero, one, b)
         quotient, rest = _whole(w, a, safe)
         return cast(w, select(w, zero, none, rest if remainder else quotient), result)
     # Two divisors need care: by 0, NumPy gives 0; by -1, the quotient of the smallest integer has no value of that
     # width.
-    minus = Value(flag, w.op(f"icmp eq {ir} {b.text}, {literal(-1, both).text}"))
-    special = Value(flag, w.op(f"or {flag.ir} {zero.text}, {minus.text}"))
+    minus = Value(flag, w.binary("icmp eq", b.text, literal(-1, both).text, ir))
+    special = Value(flag, w.binary("or", zero.text, minus.text, flag.ir))
     safe = select(w, special, one, b)
     quotient, rest = _whole(w, a, safe)
-    unequal = w.op(f"icmp ne {ir} {rest.text}, {none.text}")
-    signs = w.op(f"xor {ir} {rest.text}, {safe.text}")
-    differ = w.op(f"icmp slt {ir} {signs}, {none.text}")
-    turned = Value(flag, w.op(f"and {flag.ir} {unequal}, {differ}"))
+    unequal = w.binary("icmp ne", rest.text, none.text, ir)
+    signs = w.binary("xor", rest.text, safe.text, ir)
+    differ = w.binary("icmp slt", signs, none.text, ir)
+    turned = Value(flag, w.binary("and", unequal, differ, flag.ir))
     if remainder:
-        added = Value(both, w.op(f"add {ir} {rest.text}, {safe.text}"))
+        added = Value(both, w.binary("add", rest.text, safe.text, ir))
         return cast(w, select(w, special, none, select(w, turned, added, rest)), result)
-    step = w.op(f"sext {flag.ir} {turned.text} to {ir}")
-    floor = cast(w, Value(both, w.op(f"add {ir} {quotient.text}, {step}")), result)
+    step = w.convert("sext", flag.ir, turned.text, ir)
+    floor = cast(w, Value(both, w.binary("add", quotient.text, step, ir)), result)
     by_minus = select(w, minus, negated(w, a, result), floor)
     return select(w, zero, literal(0, result), by_minus)
 
@@ -239,13 +236,13 @@ def _whole(w: Writer, a: Value, b: Value) -> tuple[Value, Value]:
     type_ = a.type
     sign = "s" if type_.is_signed else "u"
     if type_.lanes == 1 or type_.bits == 64 or b.text.startswith("splat"):
-        return tuple(Value(type_, w.op(f"{sign}{name} {type_.ir} {a.text}, {b.text}")) for name in ("div", "rem"))  # type: ignore[return-value]
+        return tuple(Value(type_, w.binary(f"{sign}{name}", a.text, b.text, type_.ir)) for name in ("div", "rem"))  # type: ignore[return-value]
     # No machine divides vectors of integers. In float64, the rounding error of a quotient of 32-bit integers is less
     # than its distance to the next integer, so truncation gives the exact quotient.
     x, y = cast(w, a, FLOAT64), cast(w, b, FLOAT64)
-    quotient = cast(w, Value(x.type, w.op(f"fdiv {x.type.ir} {x.text}, {y.text}")), type_)
-    product = w.op(f"mul {type_.ir} {quotient.text}, {b.text}")
-    return quotient, Value(type_, w.op(f"sub {type_.ir} {a.text}, {product}"))
+    quotient = cast(w, Value(x.type, w.binary("fdiv", x.text, y.text, x.type.ir)), type_)
+    product = w.binary("mul", quotient.text, b.text, type_.ir)
+    return quotient, Value(type_, w.binary("sub", a.text, product, type_.ir))
 
 
 def _divided_floats(w: Writer, remainder: bool, a: Value, b: Value) -> Value:
@@ -254,15 +251,15 @@ def _divided_floats(w: Writer, remainder: bool, a: Value, b: Value) -> Value:
     zero, one, half = (literal(number, type_) for number in (0.0, 1.0, 0.5))
 
     def made(instruction: str, x: Value, y: Value) -> Value:
-        return Value(type_, w.op(f"{instruction} {type_.ir} {x.text}, {y.text}"))
+        return Value(type_, w.binary(instruction, x.text, y.text, type_.ir))
 
     def is_(comparison: str, x: Value, y: Value) -> Value:
-        return Value(flag, w.op(f"fcmp {comparison} {type_.ir} {x.text}, {y.text}"))
+        return Value(flag, w.binary(f"fcmp {comparison}", x.text, y.text, type_.ir))
 
     rest = made("frem", a, b)
     some = is_("une", rest, zero)
-    differ = w.op(f"xor {flag.ir} {is_('olt', b, zero).text}, {is_('olt', rest, zero).text}")
-    turned = Value(flag, w.op(f"and {flag.ir} {some.text}, {differ}"))
+    differ = w.binary("xor", is_("olt", b, zero).text, is_("olt", rest, zero).text, flag.ir)
+    turned = Value(flag, w.binary("and", some.text, differ, flag.ir))
     if remainder:
         added = select(w, turned, made("fadd", rest, b), rest)
         return select(w, some, added, _called(w, "copysign", zero, b))
@@ -288,19 +285,19 @@ def _power(w: Writer, a: Value, b: Value, result: Scalar) -> Value:
     # By squaring. Kernels check beforehand that the exponent isn't negative; one that is would give 1.
     base, exponent, product = (w.stack(result.ir) for _ in range(3))
     for place, value in ((base, a.text), (exponent, b.text), (product, "1")):
-        w.line(f"store {result.ir} {value}, ptr {place}")
+        w.store(result.ir, value, place)
     test, body, after = w.label(), w.label(), w.label()
     w.block(test)
-    left = w.op(f"load {result.ir}, ptr {exponent}")
-    w.branch(w.op(f"icmp {'sgt' if result.is_signed else 'ugt'} {result.ir} {left}, 0"), body, after)
+    left = w.load(result.ir, exponent)
+    w.branch(w.binary(f"icmp {'sgt' if result.is_signed else 'ugt'}", left, 0, result.ir), body, after)
     w.block(body)
-    odd = w.op(f"trunc {result.ir} {left} to i1")
-    factor = w.op(f"load {result.ir}, ptr {base}")
-    before = w.op(f"load {result.ir}, ptr {product}")
-    times = w.op(f"mul {result.ir} {before}, {factor}")
-    w.line(f"store {result.ir} {w.op(f'select i1 {odd}, {result.ir} {times}, {result.ir} {before}')}, ptr {product}")
-    w.line(f"store {result.ir} {w.op(f'mul {result.ir} {factor}, {factor}')}, ptr {base}")
-    w.line(f"store {result.ir} {w.op(f'lshr {result.ir} {left}, 1')}, ptr {exponent}")
+    odd = w.convert("trunc", result.ir, left, "i1")
+    factor = w.load(result.ir, base)
+    before = w.load(result.ir, product)
+    times = w.binary("mul", before, factor, result.ir)
+    w.store(result.ir, w.select(odd, times, before, result.ir), product)
+    w.store(result.ir, w.binary("mul", factor, factor, result.ir), base)
+    w.store(result.ir, w.binary("lshr", left, 1, result.ir), exponent)
     w.jump(test)
     w.block(after)
-    return Value(result, w.op(f"load {result.ir}, ptr {product}"))
+    return Value(result, w.load(result.ir, product))

@@ -132,7 +132,7 @@ def _classified(comparison: str, value: float) -> CallRule:
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         x = arithmetic.cast(w, operands[0], result_types.real(operands[0].type.times(1)))
         size = w.program.intrinsic(w, "fabs", x)
-        found = w.op(f"fcmp {comparison} {x.type.ir} {size.text}, {literal(value, x.type).text}")
+        found = w.binary(f"fcmp {comparison}", size.text, literal(value, x.type).text, x.type.ir)
         return Value(BOOL.times(x.type.lanes), found)
 
     return CallRule(write, lanes=True)
@@ -143,14 +143,14 @@ def _reassociable(instruction: str) -> CallRule:
 
     def write(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
         total, value = operands[0], arithmetic.cast(w, operands[1], type_)
-        return Value(type_, w.op(f"{instruction} reassoc nsz {type_.ir} {total.text}, {value.text}"))
+        return Value(type_, w.binary(f"{instruction} reassoc nsz", total.text, value.text, type_.ir))
 
     return CallRule(write)
 
 
 def _bits(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     wide = arithmetic.cast(w, operands[0], FLOAT64)
-    return Value(INT64, w.op(f"bitcast double {wide.text} to i64"))
+    return Value(INT64, w.convert("bitcast", "double", wide.text, "i64"))
 
 
 def _reinterpretation(kinds: dict[Scalar, Scalar]) -> CallRule:
@@ -159,16 +159,16 @@ def _reinterpretation(kinds: dict[Scalar, Scalar]) -> CallRule:
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         (x,) = operands
         wanted = kinds[x.type.times(1)].times(x.type.lanes)
-        return Value(wanted, w.op(f"bitcast {x.type.ir} {x.text} to {wanted.ir}"))
+        return Value(wanted, w.convert("bitcast", x.type.ir, x.text, wanted.ir))
 
     return CallRule(write, lanes=True)
 
 
 def _from_bfloat16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     wide = arithmetic.cast(w, operands[0], UINT32)
-    shifted = w.op(f"shl {wide.type.ir} {wide.text}, {literal(16, wide.type).text}")
+    shifted = w.binary("shl", wide.text, literal(16, wide.type).text, wide.type.ir)
     found = FLOAT32.times(wide.type.lanes)
-    return Value(found, w.op(f"bitcast {wide.type.ir} {shifted} to {found.ir}"))
+    return Value(found, w.convert("bitcast", wide.type.ir, shifted, found.ir))
 
 
 def _to_bfloat16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
@@ -177,13 +177,13 @@ def _to_bfloat16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     bits = UINT32.times(x.type.lanes)
 
     def made(instruction: str, a: str, b: int | str) -> str:
-        return w.op(f"{instruction} {bits.ir} {a}, {literal(b, bits).text if isinstance(b, int) else b}")
+        return w.binary(instruction, a, literal(b, bits).text if isinstance(b, int) else b, bits.ir)
 
-    own = w.op(f"bitcast {x.type.ir} {x.text} to {bits.ir}")
+    own = w.convert("bitcast", x.type.ir, x.text, bits.ir)
     upper = made("lshr", own, 16)
     rounded = made("lshr", made("add", made("add", own, made("and", upper, 1)), 0x7FFF), 16)
     nan = made("or", made("and", upper, 0x8000), 0x7FC0)
-    is_nan = Value(BOOL.times(bits.lanes), w.op(f"fcmp uno {x.type.ir} {x.text}, {x.text}"))
+    is_nan = Value(BOOL.times(bits.lanes), w.binary("fcmp uno", x.text, x.text, x.type.ir))
     found = arithmetic.select(w, is_nan, Value(bits, nan), Value(bits, rounded))
     return arithmetic.cast(w, found, BFLOAT16)
 
@@ -194,8 +194,8 @@ def _from_float16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return _by_lane(w, "from_float16", arithmetic.cast(w, half, UINT16), FLOAT32)
     found = FLOAT32.times(half.type.lanes)
     both = found.ir.replace("float", "half")
-    number = w.op(f"bitcast {half.type.ir} {half.text} to {both}")
-    return Value(found, w.op(f"fpext {both} {number} to {found.ir}"))
+    number = w.convert("bitcast", half.type.ir, half.text, both)
+    return Value(found, w.convert("fpext", both, number, found.ir))
 
 
 def _to_float16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
@@ -204,8 +204,8 @@ def _to_float16(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         return arithmetic.cast(w, _by_lane(w, "to_float16", x, UINT16), FLOAT16)
     found = FLOAT16.times(x.type.lanes)
     both = x.type.ir.replace("float", "half")
-    number = w.op(f"fptrunc {x.type.ir} {x.text} to {both}")
-    return Value(found, w.op(f"bitcast {both} {number} to {found.ir}"))
+    number = w.convert("fptrunc", x.type.ir, x.text, both)
+    return Value(found, w.convert("bitcast", both, number, found.ir))
 
 
 def _by_lane(w: Writer, name: str, item: Value, given: Scalar) -> Value:
@@ -217,21 +217,20 @@ def _by_lane(w: Writer, name: str, item: Value, given: Scalar) -> Value:
     one, all_ = item.type.times(1), given.times(lanes)
     text = "poison"
     for lane in range(lanes):
-        operand = Value(one, w.op(f"extractelement {item.type.ir} {item.text}, i64 {lane}"))
+        operand = Value(one, w.lane(item.type.ir, item.text, lane))
         result = w.program.call(w, name, [operand])
-        text = w.op(f"insertelement {all_.ir} {text}, {given.ir} {result.text}, i64 {lane}")
+        text = w.with_lane(all_.ir, text, f"{given.ir} {result.text}", lane)
     return Value(all_, text)
 
 
 def _here(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     """The address of the function's stack frame."""
-    w.program.declare("declare ptr @llvm.frameaddress.p0(i32)")
-    return Value(INT64, w.op(f"ptrtoint ptr {w.op('call ptr @llvm.frameaddress.p0(i32 0)')} to i64"))
+    return Value(INT64, w.convert("ptrtoint", "ptr", w.intrinsic("frameaddress", "ptr", "i32 0"), "i64"))
 
 
 def _interrupted(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     w.program.need("@interrupted")
-    return Value(BOOL, w.op("call i1 @interrupted()"))
+    return Value(BOOL, w.call("i1", "@interrupted"))
 
 
 def _flat(w: Writer, operands: Sequence[Any], type_: Array) -> ArrayValue:

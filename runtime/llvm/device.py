@@ -6,7 +6,7 @@ for two machines: NVIDIA's GPUs, and threads of this computer, which emulate a G
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from runtime.llvm.writer import ArrayValue, Value, Writer, part_types
 
 
 def _number(symbol: str) -> CallRule:
-    return CallRule(lambda w, operands, type_: Value(INT64, w.op(f"call i64 @{symbol}()")))
+    return CallRule(lambda w, operands, type_: Value(INT64, w.call("i64", f"@{symbol}")))
 
 
 def _effect(write: Callable[[Writer, Sequence[Any]], None]) -> CallRule:
@@ -40,22 +40,22 @@ def _effect(write: Callable[[Writer, Sequence[Any]], None]) -> CallRule:
 
 
 def _barrier(symbol: str) -> CallRule:
-    return _effect(lambda w, operands: w.line(f"call void @{symbol}()"))
+    return _effect(lambda w, operands: w.run(f"@{symbol}"))
 
 
 def _place(w: Writer, offset: int, index: str | None = None) -> str:
-    base = w.op(f"getelementptr i8, ptr {w.op('call ptr @gpu_environment()')}, i64 {offset}")
-    return base if index is None else w.op(f"getelementptr i64, ptr {base}, i64 {index}")
+    base = w.at(w.call("ptr", "@gpu_environment"), offset)
+    return base if index is None else w.at(base, index, "i64")
 
 
 def _store(w: Writer, place: str, item: Value) -> None:
-    text = w.op(f"zext i1 {item.text} to i8") if item.type == BOOL else item.text
-    w.line(f"store {item.type.memory} {text}, ptr {place}")
+    text = w.convert("zext", "i1", item.text, "i8") if item.type == BOOL else item.text
+    w.store(item.type.memory, text, place)
 
 
 def _load(w: Writer, place: str, type_: Scalar) -> Value:
-    found = w.op(f"load {type_.memory}, ptr {place}")
-    return Value(type_, w.op(f"trunc i8 {found} to i1") if type_ == BOOL else found)
+    found = w.load(type_.memory, place)
+    return Value(type_, w.convert("trunc", "i8", found, "i1") if type_ == BOOL else found)
 
 
 def _index(w: Writer, item: Value) -> str:
@@ -66,18 +66,18 @@ def _bits(w: Writer, item: Value) -> tuple[str, int]:
     """The bits of a number in a 32-bit or 64-bit register, and their number."""
     size = item.type.bits
     if item.type.is_float:
-        return w.op(f"bitcast {item.type.ir} {item.text} to i{size}"), size
+        return w.convert("bitcast", item.type.ir, item.text, f"i{size}"), size
     if size in (32, 64) and item.type != BOOL:
         return item.text, size
-    return w.op(f"zext {item.type.ir} {item.text} to i32"), 32
+    return w.convert("zext", item.type.ir, item.text, "i32"), 32
 
 
 def _of_bits(w: Writer, bits: str, type_: Scalar) -> Value:
     if type_.is_float:
-        return Value(type_, w.op(f"bitcast i{type_.bits} {bits} to {type_.ir}"))
+        return Value(type_, w.convert("bitcast", f"i{type_.bits}", bits, type_.ir))
     if type_.bits in (32, 64) and type_ != BOOL:
         return Value(type_, bits)
-    return Value(type_, w.op(f"trunc i32 {bits} to {type_.ir}"))
+    return Value(type_, w.convert("trunc", "i32", bits, type_.ir))
 
 
 def _of_lane(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
@@ -85,15 +85,12 @@ def _of_lane(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
     item, lane = operands
     bits, size = _bits(w, item)
     lane = arithmetic.cast(w, lane, INT64).text
-    return _of_bits(w, w.op(f"call i{size} @gpu_of_lane_{size}(i{size} {bits}, i64 {lane})"), item.type)
+    return _of_bits(w, w.call(f"i{size}", f"@gpu_of_lane_{size}", f"i{size} {bits}", f"i64 {lane}"), item.type)
 
 
 def _fma(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
     """a * b + c, with one rounding if the machine has an instruction for it."""
-    name = f"{type_.ir} @llvm.fmuladd.f{type_.bits}"
-    w.program.declare(f"declare {name}({', '.join([type_.ir] * len(operands))})")
-    given = ", ".join(f"{type_.ir} {arithmetic.cast(w, each, type_).text}" for each in operands)
-    return Value(type_, w.op(f"call {name}({given})"))
+    return Value(type_, w.multiply_add(type_.ir, *(arithmetic.cast(w, each, type_).text for each in operands)))
 
 
 def _zero(type_: Scalar) -> str:
@@ -101,8 +98,8 @@ def _zero(type_: Scalar) -> str:
 
 
 def _place_of_block(w: Writer, turn: Any, block: Any) -> str:
-    half = w.op(f"mul i64 {_index(w, turn)}, {MOST_BLOCKS}")
-    return _place(w, OF_BLOCKS, w.op(f"add i64 {half}, {_index(w, block)}"))
+    half = w.binary("mul", _index(w, turn), MOST_BLOCKS)
+    return _place(w, OF_BLOCKS, w.binary("add", half, _index(w, block)))
 
 
 def _put_of_block(w: Writer, operands: Sequence[Any]) -> None:
@@ -119,7 +116,7 @@ def _put_at(symbol: str) -> CallRule:
 
     def write(w: Writer, operands: Sequence[Any]) -> None:
         *at, item = operands
-        _store(w, w.op(f"call ptr @{symbol}({', '.join(f'i64 {_index(w, each)}' for each in at)})"), item)
+        _store(w, w.call("ptr", f"@{symbol}", *(f"i64 {_index(w, each)}" for each in at)), item)
 
     return _effect(write)
 
@@ -128,8 +125,8 @@ def _got_at(symbol: str) -> CallRule:
     """Reads from such an address a number of the last operand's type."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-        given = ", ".join(f"i64 {_index(w, each)}" for each in operands[:-1])
-        return _load(w, w.op(f"call ptr @{symbol}({given})"), type_)
+        given = (f"i64 {_index(w, each)}" for each in operands[:-1])
+        return _load(w, w.call("ptr", f"@{symbol}", *given), type_)
 
     return CallRule(write)
 
@@ -158,7 +155,7 @@ def _of_counts(instruction: str) -> CallRule:
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         a, b = (_index(w, each) for each in operands)
-        return Value(INT64, w.op(f"{instruction} i64 {a}, {b}"))
+        return Value(INT64, w.binary(instruction, a, b))
 
     return CallRule(write)
 
@@ -170,26 +167,26 @@ def _alignment(array: Array) -> int:
 
 def _address(w: Writer, operands: Sequence[Any]) -> str:
     array, index = operands
-    return w.op(f"getelementptr {array.type.element.memory}, ptr {array.data}, i64 {_index(w, index)}")
+    return w.at(array.data, _index(w, index), array.type.element.memory)
 
 
 def _is_aligned(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-    number = w.op(f"ptrtoint ptr {_address(w, operands)} to i64")
-    rest = w.op(f"and i64 {number}, {_alignment(operands[0].type) - 1}")
-    return Value(BOOL, w.op(f"icmp eq i64 {rest}, 0"))
+    number = w.convert("ptrtoint", "ptr", _address(w, operands), "i64")
+    rest = w.binary("and", number, _alignment(operands[0].type) - 1)
+    return Value(BOOL, w.binary("icmp eq", rest, 0))
 
 
 def _ahead(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     """How many elements the next aligned place is ahead of one."""
-    number = w.op(f"ptrtoint ptr {_address(w, operands)} to i64")
-    bytes_ = w.op(f"and i64 {w.op(f'sub i64 0, {number}')}, {_alignment(operands[0].type) - 1}")
-    return Value(INT64, w.op(f"udiv i64 {bytes_}, {operands[0].type.element.size}"))
+    number = w.convert("ptrtoint", "ptr", _address(w, operands), "i64")
+    bytes_ = w.binary("and", w.binary("sub", 0, number), _alignment(operands[0].type) - 1)
+    return Value(INT64, w.binary("udiv", bytes_, operands[0].type.element.size))
 
 
 def _part(w: Writer, operands: Sequence[Any], type_: Any) -> ArrayValue:
     """The part of an array from an index on."""
     array, index = operands
-    size = w.op(f"sub i64 {w.size(array)}, {_index(w, index)}")
+    size = w.binary("sub", w.size(array), _index(w, index))
     return ArrayValue(array.type, array.owner, _address(w, operands), (size,))
 
 
@@ -199,21 +196,21 @@ def _aligned_part(w: Writer, operands: Sequence[Any], type_: Any) -> ArrayValue:
 
 
 def _report(w: Writer, operands: Sequence[Any]) -> None:
-    w.line(f"atomicrmw min ptr {_place(w, KEY)}, i64 {_index(w, operands[0])} monotonic")
+    w.update("min", "i64", _place(w, KEY), _index(w, operands[0]))
 
 
 def _first_failure(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-    return Value(INT64, w.op(f"load i64, ptr {_place(w, KEY)}"))
+    return Value(INT64, w.load("i64", _place(w, KEY)))
 
 
 def _failed(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     found = _first_failure(w, operands, type_)
-    return Value(BOOL, w.op(f"icmp ne i64 {found.text}, {NO_FAILURE}"))
+    return Value(BOOL, w.binary("icmp ne", found.text, NO_FAILURE))
 
 
 def _interrupted(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     w.program.need("@interrupted")
-    return Value(BOOL, w.op("call i1 @interrupted_together()"))
+    return Value(BOOL, w.call("i1", "@interrupted_together"))
 
 
 def _told(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
@@ -265,7 +262,7 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "aligned_view"): CallRule(_aligned_part),
     ("gpu", "zero_like"): CallRule(lambda w, operands, type_: Value(type_, _zero(type_))),
     ("gpu", "buffer"): _number("gpu_turn"),
-    ("gpu", "swap_buffers"): _effect(lambda w, operands: w.line("call void @gpu_end_turn()")),
+    ("gpu", "swap_buffers"): _effect(lambda w, operands: w.run("@gpu_end_turn")),
     ("gpu", "store_broadcast"): _write_at(HANDED_OVER),
     ("gpu", "load_broadcast"): _read_at(HANDED_OVER),
     ("gpu", "interrupted"): CallRule(_interrupted),
@@ -291,7 +288,7 @@ def _poll_together(f: FunctionBuilder) -> str:
     f.run("@gpu_barrier")
     place = environment(f, STOPPED)
     with f.if_then(is_first(f)):
-        f.store("i64", f.op(f"zext i1 {f.call('i1', '@interrupted')} to i64"), place)
+        f.store("i64", f.convert("zext", "i1", f.call("i1", "@interrupted"), "i64"), place)
     f.run("@gpu_barrier")
     return f.binary("icmp ne", f.load("i64", place), 0)
 
@@ -322,51 +319,57 @@ class Entry:
 
     def text(self, symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
         """The function `symbol`, which calls the kernel."""
-        declared, given, lines = ["ptr %environment"], [], ["  call void @gpu_begin(ptr %environment)"]
+        types = part_types(callee.result)
+        declared = ["ptr %environment"]
         for number, type_ in enumerate(parameters):
             if isinstance(type_, Array):
-                sizes = [f"i64 %x{number}.{axis}" for axis in range(type_.rank)]
-                declared += [f"ptr %x{number}", *sizes]
-                given += ["ptr null", f"ptr %x{number}", *sizes]
+                declared += [f"ptr %x{number}", *(f"i64 %x{number}.{axis}" for axis in range(type_.rank))]
             else:
                 declared.append(f"{type_.memory} %x{number}")
-                if type_ == BOOL:
-                    lines.append(f"  %b{number} = icmp ne i8 %x{number}, 0")
-                given.append(f"{type_.ir} %{'b' if type_ == BOOL else 'x'}{number}")
-        types = part_types(callee.result)
-        if callee.direct:
-            result = f"%found = call {types[0]}" if types else "call void"
-            lines.append(f"  {result} @{callee.symbol}({', '.join(given)})")
-        else:
-            lines += [f"  %place{position} = alloca {kind}" for position, kind in enumerate(types)]
-            places = [f"ptr %place{position}" for position in range(len(types))]
-            lines.append(f"  %status = call i32 @{callee.symbol}({', '.join([*given, *places])})")
-        lines += ["  %thread = call i64 @gpu_thread()", "  %first = icmp eq i64 %thread, 0"]
-        lines += ["  br i1 %first, label %results, label %done", "results:"]
-        if callee.direct:
-            lines.append("  store i64 0, ptr %out")
-        else:
-            lines += ["  %wide = zext i32 %status to i64", "  store i64 %wide, ptr %out"]
-            lines += ["  %lacking = icmp ne i32 %status, 0", "  br i1 %lacking, label %done, label %found"]
-            lines.append("found:")
-        part = slot = 0
-        for item in results(callee.result):
-            for index, kind in enumerate(part_types(item)):
-                text = "%found" if callee.direct else f"%part{part}"
-                if not callee.direct:
-                    lines.append(f"  {text} = load {kind}, ptr %place{part}")
-                part += 1
-                if isinstance(item, Array) and index == 0:
-                    continue  # the owner
-                slot += 1
+        head = f"{self._convention} @{symbol}({', '.join([*declared, 'ptr %out'])}){self._attributes}"
+
+        def body(f: FunctionBuilder) -> None:
+            f.run("@gpu_begin", "ptr %environment")
+            given: list[str] = []
+            for number, type_ in enumerate(parameters):
+                if isinstance(type_, Array):
+                    sizes = (f"i64 %x{number}.{axis}" for axis in range(type_.rank))
+                    given += ["ptr null", f"ptr %x{number}", *sizes]
+                elif type_ == BOOL:
+                    given.append(f"i1 {f.binary('icmp ne', f'%x{number}', 0, 'i8')}")
+                else:
+                    given.append(f"{type_.ir} %x{number}")
+            found = []
+            if not callee.direct:
+                places = [f.stack(kind) for kind in types]
+                status = f.call("i32", f"@{callee.symbol}", *given, *(f"ptr {place}" for place in places))
+            elif types:
+                found = [f.call(types[0], f"@{callee.symbol}", *given)]
+            else:
+                f.run(f"@{callee.symbol}", *given)
+            f.leave_unless(is_first(f), "void")
+            if callee.direct:
+                f.store("i64", 0, "%out")
+            else:
+                f.store("i64", f.convert("zext", "i32", status, "i64"), "%out")
+                f.leave_if(f.binary("icmp ne", status, 0, "i32"), "void")
+                found = [f.load(kind, place) for kind, place in zip(types, places)]
+            for slot, (kind, text) in enumerate(_returned(callee.result, found), 1):
                 if kind == "i1":
-                    lines.append(f"  %byte{slot} = zext i1 {text} to i8")
-                    kind, text = "i8", f"%byte{slot}"
-                lines.append(f"  %slot{slot} = getelementptr i64, ptr %out, i64 {slot}")
-                lines.append(f"  store {kind} {text}, ptr %slot{slot}")
-        lines += ["  br label %done", "done:", "  ret void"]
-        head = f"define {self._convention} @{symbol}({', '.join([*declared, 'ptr %out'])}){self._attributes} {{"
-        return "\n".join([head, *lines, "}"])
+                    kind, text = "i8", f.convert("zext", "i1", text, "i8")
+                f.store(kind, text, f.at("%out", slot, "i64"))
+
+        return defined(head, body)
+
+
+def _returned(result: Any, found: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The types and the registers of results that a launch writes: all but the owners of arrays."""
+    rest = iter(found)
+    for item in results(result):
+        for index, kind in enumerate(part_types(item)):
+            text = next(rest)
+            if not (isinstance(item, Array) and index == 0):
+                yield kind, text
 
 
 def slots(result: Any) -> int:

@@ -70,9 +70,9 @@ def _allocate_alone(f: FunctionBuilder) -> str:
     """The first thread's part of `@allocate`: the data of a block, or null."""
     f.leave_if(f.binary("icmp ugt", "%count", _MOST), "ptr null")
     size = f.binary("add", f.binary("mul", "%count", "%size"), HEADER)
-    room = f.call("i64", "@llvm.umax.i64", f"i64 {size}", f"i64 {_LEAST}")
+    room = f.max(size, _LEAST, is_signed=False)
     below = f.binary("sub", room, 1)
-    power = f.binary("sub", "63", f.call("i64", "@llvm.ctlz.i64", f"i64 {below}", "i1 true"))
+    power = f.binary("sub", "63", f.leading_zeros(below))
     shift = f.binary("sub", power, 2)
     steps = f.binary("lshr", below, shift)
     number = f.binary("add", f.binary("mul", power, 4), f.binary("and", steps, 3))
@@ -91,7 +91,7 @@ def _allocate_alone(f: FunctionBuilder) -> str:
             f.store("i64", rounded, environment(f, LACKING))
             f.end("ret ptr null")
         f.store("i64", after, environment(f, 0))
-        return f.op(f"inttoptr i64 {top} to ptr")
+        return f.convert("inttoptr", "i64", top, "ptr")
 
     owner = f.either(f.is_null(waiting), "ptr", fresh, reused)
     f.store("i64", 1, owner)
@@ -109,11 +109,6 @@ def _allocate(f: FunctionBuilder) -> str:
 
 
 MEMORY = "\n".join([
-    """
-%owner = type { i64, ptr, i64, i64 }
-declare i64 @llvm.ctlz.i64(i64, i1)
-declare i64 @llvm.umax.i64(i64, i64)
-""",
     reference_counting("nounwind", "nounwind", _free, counts=is_first),
     defined("internal ptr @allocate_alone(i64 %count, i64 %size) noinline nounwind", _allocate_alone),
     defined("internal ptr @allocate(i64 %count, i64 %size) noinline convergent nounwind", _allocate),
@@ -122,14 +117,13 @@ declare i64 @llvm.umax.i64(i64, i64)
 
 # --- GPUs ------------------------------------------------------------------------------------------------------------
 
-_BARRIER = "@llvm.nvvm.barrier.cta.sync.aligned.all"
 _SHARED = "ptr addrspace(3)"
 _REGISTERS = {"place_in_block": "tid", "block_size": "ntid", "block": "ctaid", "blocks": "nctaid"}
 
 
 def _register(name: str) -> Value:
     """The number in a special register."""
-    return lambda f: f.op(f"zext i32 {f.call('i32', f'@llvm.nvvm.read.ptx.sreg.{name}.x')} to i64")
+    return lambda f: f.convert("zext", "i32", f.intrinsic(f"nvvm.read.ptx.sreg.{name}.x", "i32"), "i64")
 
 
 def _shared(variable: str) -> Value:
@@ -156,15 +150,15 @@ def _thread(f: FunctionBuilder) -> str:
 
 
 def _of_lane_32(f: FunctionBuilder) -> str:
-    lane = f.op("trunc i64 %lane to i32")
-    return f.call("i32", "@llvm.nvvm.shfl.sync.idx.i32", "i32 -1", "i32 %value", f"i32 {lane}", "i32 31")
+    lane = f.convert("trunc", "i64", "%lane", "i32")
+    return f.intrinsic("nvvm.shfl.sync.idx.i32", "i32", "i32 -1", "i32 %value", f"i32 {lane}", "i32 31")
 
 
 def _of_lane_64(f: FunctionBuilder) -> str:
     """Exchanges the two halves one after the other."""
-    halves = [f.op("trunc i64 %value to i32"), f.op(f"trunc i64 {f.binary('lshr', '%value', 32)} to i32")]
+    halves = [f.convert("trunc", "i64", half, "i32") for half in ("%value", f.binary("lshr", "%value", 32))]
     found = [f.call("i32", "@gpu_of_lane_32", f"i32 {half}", "i64 %lane") for half in halves]
-    low, high = (f.op(f"zext i32 {half} to i64") for half in found)
+    low, high = (f.convert("zext", "i32", half, "i64") for half in found)
     return f.binary("or", f.binary("shl", high, 32), low)
 
 
@@ -174,7 +168,7 @@ def _end_turn(f: FunctionBuilder) -> None:
 
 
 def _meet_in_block(f: FunctionBuilder) -> None:
-    f.run(_BARRIER, "i32 0")
+    f.run("@llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
 
 
 def _meet(f: FunctionBuilder) -> None:
@@ -189,15 +183,12 @@ def _meet(f: FunctionBuilder) -> None:
         fence = 'fence syncscope("device") acq_rel'
         f.line(fence)  # LLVM writes the next instruction as relaxed, whatever its ordering
         leads = f.binary("icmp eq", _number(f, "block"), 0)
-        rest = f.binary("sub", str(-(2**31) + 1), f.op(f"trunc i64 {blocks} to i32"), "i32")
+        rest = f.binary("sub", str(-(2**31) + 1), f.convert("trunc", "i64", blocks, "i32"), "i32")
         step = f.select(leads, rest, 1, "i32")
         before = f.op(f'atomicrmw add ptr {word}, i32 {step} syncscope("device") monotonic')
-        arrived = f.label()
-        with f.forever():
+        with f.forever() as loop:
             now = f.op(f'load atomic i32, ptr {word} syncscope("device") acquire, align 8')
-            with f.if_then(f.binary("icmp slt", f.binary("xor", before, now, "i32"), 0, "i32")):
-                f.jump(arrived)
-        f.begin(arrived)
+            f.jump_if(f.binary("icmp slt", f.binary("xor", before, now, "i32"), 0, "i32"), loop.end)
         f.line(fence)
     _meet_in_block(f)
 
@@ -211,11 +202,7 @@ def _begin(f: FunctionBuilder) -> None:
 def _ptx() -> str:
     inline, together = "alwaysinline", "alwaysinline convergent"
     return "\n".join([
-        *(f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}.x()" for register in _REGISTERS.values()),
         f"""
-declare void {_BARRIER}(i32) convergent
-declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) convergent
-declare void @llvm.nvvm.bar.warp.sync(i32) convergent
 @environment = internal addrspace(3) global ptr undef
 @turn = internal addrspace(3) global i64 undef
 @block_total = internal addrspace(3) global i64 undef
@@ -251,7 +238,7 @@ RECORD = ("environment", "thread", "threads", "place_in_block", "block_size", "b
 
 def _wait(f: FunctionBuilder) -> None:
     """Waits until `%count` threads have reached this counter as often as this thread."""
-    before = f.op("atomicrmw add ptr %word, i64 1 acq_rel")
+    before = f.update("add", "i64", "%word", 1, "acq_rel")
     goal = f.binary("mul", f.binary("add", f.binary("udiv", before, "%count"), 1), "%count")
     with f.forever():
         now = f.load_atomic("i64", "%word", "acquire")
@@ -308,20 +295,20 @@ def _exchange(f: FunctionBuilder) -> str:
     thread, place, size = (_number(f, name) for name in ("thread", "place_in_block", "block_size"))
     lane = f.binary("urem", place, EMULATED_WARP)
     rest = f.binary("sub", size, f.binary("sub", place, lane))
-    count = f.call("i64", "@llvm.umin.i64", f"i64 {rest}", f"i64 {EMULATED_WARP}")
+    count = f.min(rest, EMULATED_WARP, is_signed=False)
     leader = f.binary("sub", thread, lane)
     word = f.call("ptr", "@of_thread", f"i64 {leader}")
     f.store("i64", "%value", f.at(f.call("ptr", "@of_thread", f"i64 {thread}"), OF_LANE))
     f.run("@meet", f"ptr {word}", f"i64 {count}")
-    other = f.call("i64", "@llvm.umin.i64", "i64 %lane", f"i64 {f.binary('sub', count, 1)}")
+    other = f.min("%lane", f.binary("sub", count, 1), is_signed=False)
     found = f.load("i64", f.at(f.call("ptr", "@of_thread", f"i64 {f.binary('add', leader, other)}"), OF_LANE))
     f.run("@meet", f"ptr {word}", f"i64 {count}")
     return found
 
 
 def _exchange_32(f: FunctionBuilder) -> str:
-    wide = f.op("zext i32 %value to i64")
-    return f.op(f"trunc i64 {f.call('i64', '@gpu_of_lane_64', f'i64 {wide}', 'i64 %lane')} to i32")
+    wide = f.convert("zext", "i32", "%value", "i64")
+    return f.convert("trunc", "i64", f.call("i64", "@gpu_of_lane_64", f"i64 {wide}", "i64 %lane"), "i32")
 
 
 def _meet_in_warp(f: FunctionBuilder) -> None:
@@ -337,7 +324,6 @@ def host(record: str) -> str:
     return "\n".join([
         f"declare ptr @{record}()",
         "declare i32 @sched_yield()",
-        "declare i64 @llvm.umin.i64(i64, i64)",
         *(defined(f"internal i64 @gpu_{name}()", number(k)) for k, name in enumerate(RECORD) if k),
         defined("internal ptr @gpu_environment()", lambda f: f.load("ptr", f.call("ptr", f"@{record}"))),
         defined("internal void @meet(ptr %word, i64 %count) noinline", _wait),

@@ -65,7 +65,7 @@ def condition(w: Writer, item: ir.Expr) -> str:
 def _var(w: Writer, item: ir.Var) -> Value | ArrayValue:
     if item.name not in w.places:
         raise Unsupported(f"the name {item.name}")
-    return w.load(item.name)
+    return w.read(item.name)
 
 
 def _size(w: Writer, item: ir.Size) -> Value:
@@ -83,7 +83,7 @@ def _load(w: Writer, item: ir.Load) -> Value:
     place = element(w, item.array, item.index)
     kind = w.types.scalar(item)
     loaded = w.op(f"load {kind.memory}, {place}")
-    return Value(kind, w.op(f"icmp ne i8 {loaded}, 0")) if kind == BOOL else Value(kind, loaded)
+    return Value(kind, w.binary("icmp ne", loaded, 0, "i8")) if kind == BOOL else Value(kind, loaded)
 
 
 def element(w: Writer, base: ir.Expr, position: ir.Expr) -> str:
@@ -138,13 +138,13 @@ def _logic(w: Writer, item: ir.Logic) -> Value:
             result = w.op(f"select i1 {result}, {chosen}")
             continue
         place = w.stack("i1")
-        w.line(f"store i1 {result}, ptr {place}")
+        w.store("i1", result, place)
         more, after = w.label(), w.label()
         w.branch(result, *((more, after) if is_and else (after, more)))
         w.block(more)
-        w.line(f"store i1 {condition(w, operand)}, ptr {place}")
+        w.store("i1", condition(w, operand), place)
         w.block(after)
-        result = w.op(f"load i1, ptr {place}")
+        result = w.load("i1", place)
     return Value(BOOL, result)
 
 
@@ -158,16 +158,16 @@ def _select(w: Writer, item: ir.Select) -> Value | ArrayValue:
     test = condition(w, item.test)
     if is_cheap(item.yes) and is_cheap(item.no):
         yes, no = value(w, item.yes, kind), value(w, item.no, kind)
-        return Value(kind, w.op(f"select i1 {test}, {kind.ir} {yes.text}, {kind.ir} {no.text}"))
+        return Value(kind, w.select(test, yes.text, no.text, kind.ir))
     place = w.stack(kind.ir)
     yes_block, no_block, after = w.label(), w.label(), w.label()
     w.branch(test, yes_block, no_block)
     for block, branch in ((yes_block, item.yes), (no_block, item.no)):
         w.block(block)
-        w.line(f"store {kind.ir} {value(w, branch, kind).text}, ptr {place}")
+        w.store(kind.ir, value(w, branch, kind).text, place)
         w.jump(after)
     w.block(after)
-    return Value(kind, w.op(f"load {kind.ir}, ptr {place}"))
+    return Value(kind, w.load(kind.ir, place))
 
 
 def call(w: Writer, item: ir.Call) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.python_objects import functions
 
 
 def _interrupted(f: FunctionBuilder) -> str:
@@ -13,10 +14,6 @@ def _interrupted(f: FunctionBuilder) -> str:
 
 
 SUPPORT = "\n".join([
-    """
-declare i32 @PyGILState_Ensure()
-declare void @PyGILState_Release(i32)
-declare i32 @PyOS_InterruptOccurred()
-""",
+    functions("PyGILState_Ensure", "PyGILState_Release", "PyOS_InterruptOccurred"),
     defined("internal i1 @interrupted() noinline cold nounwind", _interrupted),
 ])  # fmt: skip

@@ -31,8 +31,11 @@ LARGE = 1 << 20  # bytes
 _PAGE = 4096
 _MOST = 1 << 46  # elements: more can't be allocated, and their bytes fit an int64 twice
 
+_MANY = 1 << 40  # references to an argument: never the last
+
 # The fields of an owner, in bytes from its start.
-_COUNT, _OBJECT, _BLOCK, _IS_KEPT = 0, 8, 16, 24
+COUNT, OBJECT = 0, 8
+_BLOCK, _IS_KEPT = 16, 24
 
 
 def reference_counting(
@@ -83,15 +86,15 @@ def _allocate(f: FunctionBuilder) -> str:
         lambda: f.call("ptr", "@malloc", f"i64 {room}"),
     )  # fmt: skip
     f.leave_if(f.is_null(block), "ptr null")
-    start = f.op(f"ptrtoint ptr {block} to i64")
+    start = f.convert("ptrtoint", "ptr", block, "i64")
     end = f.binary("sub", f.binary("add", start, spare), 1)
     aligned = f.binary("and", end, f.binary("sub", "0", unit))
     data = f.at(block, f.binary("sub", aligned, start))
     owner = f.at(data, -HEADER)
     f.store("i64", 1, owner)
-    f.store("ptr", "null", f.at(owner, _OBJECT))
+    f.store("ptr", "null", f.at(owner, OBJECT))
     f.store("ptr", block, f.at(owner, _BLOCK))
-    f.store("i64", f.op(f"zext i1 {is_kept} to i64"), f.at(owner, _IS_KEPT))
+    f.store("i64", f.convert("zext", "i1", is_kept, "i64"), f.at(owner, _IS_KEPT))
     return data
 
 
@@ -99,7 +102,6 @@ def _allocate(f: FunctionBuilder) -> str:
 # alias other memory.
 SUPPORT = "\n".join([
     f"""
-%owner = type {{ i64, ptr, ptr, i64 }}
 declare noalias ptr @malloc(i64)
 declare void @free(ptr)
 @{BLOCKS} = external global [2 x ptr]
@@ -115,28 +117,36 @@ declare void @free(ptr)
 ])  # fmt: skip
 
 
+def argument(f: FunctionBuilder, holder: str | None = None) -> str:
+    """The owner of an argument, on the stack. holder: the Python object that owns the elements, if one does."""
+    owner = f.stack("[4 x i64]", align=16)
+    f.store("i64", _MANY, f.at(owner, COUNT))
+    f.store("ptr", holder or owner, f.at(owner, OBJECT))  # never null: the elements don't follow this owner
+    return owner
+
+
 def empty(w: Writer, type_: Array, count: Value) -> ArrayValue:
     """A new flat array."""
     alone = "" if w.program.spmd else "noalias "
     data = w.op(f"call {alone}align 64 ptr @allocate(i64 {count.text}, i64 {type_.element.size})")
-    w.fail(w.op(f"icmp eq ptr {data}, null"), OUT_OF_MEMORY)
-    owner = w.op(f"getelementptr i8, ptr {data}, i64 {-HEADER}")
+    w.fail(w.is_null(data), OUT_OF_MEMORY)
+    owner = w.at(data, -HEADER)
     return ArrayValue(type_, owner, data, (count.text,), owned=True)
 
 
 def take(w: Writer, array: ArrayValue) -> None:
     """Adds a reference, unless the value comes with one."""
     if not array.owned:
-        w.line(f"call void @take(ptr {array.owner})")
+        w.run("@take", f"ptr {array.owner}")
 
 
 def assign(w: Writer, name: str, array: ArrayValue) -> None:
     """Assigns an array to a variable, and releases the array that it held."""
     take(w, array)
-    before = w.op(f"load ptr, ptr {w.places[name][0]}")
-    w.store(name, array)
-    w.line(f"call void @drop(ptr {before})")
+    before = w.load("ptr", w.places[name][0])
+    w.write(name, array)
+    w.run("@drop", f"ptr {before}")
 
 
 def drop(w: Writer, owner: str) -> None:
-    w.line(f"call void @drop(ptr {owner})")
+    w.run("@drop", f"ptr {owner}")

@@ -11,11 +11,10 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_constants, parse_functions
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, results, signature
 from runtime.llvm import arithmetic, calls, memory, statements, target, threads, wrapper
+from runtime.llvm.function_builder import FunctionBuilder
 from runtime.llvm.infer import Inference
 from runtime.llvm.optimize import jump_threading, recurrences
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
-
-_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 2000}'  # of branches that are seldom taken
 
 
 class Interface(Protocol):
@@ -176,7 +175,7 @@ class Program:
         entry = interface.text(symbol, callee, parameters, releases)
         texts = {"@interrupted": interface.INTERRUPTED, threads.IN_PARTS: threads.SUPPORT}
         support = [interface.MEMORY, interface.SUPPORT, *(texts[name] for name in self._support)]
-        return "\n".join([*self._declarations, *support, *self._texts, entry, _WEIGHTS, HINTS])
+        return "\n".join([*self._declarations, *support, *self._texts, entry, HINTS])
 
     # --- functions ---------------------------------------------------------------------------------------------------
 
@@ -224,11 +223,11 @@ class Program:
                 # threads run it, it may write to them, and other threads do between any two barriers.
                 alone = " noalias" if is_kernel and position == 1 and name not in written else ""
                 declared.append(f"{part}{alone} %p{count}")
-                w.line(f"store {part} %p{count}, ptr {place}")
+                w.store(part, f"%p{count}", place)
                 count += 1
             if isinstance(type_, Array):
                 if name in types.assigned:
-                    w.line(f"call void @take(ptr %p{count - 2 - type_.rank})")
+                    w.run("@take", f"ptr %p{count - 2 - type_.rank}")
                 else:
                     w.arrays.remove(name)  # the caller holds a reference
         results = part_types(callee.result)
@@ -237,20 +236,20 @@ class Program:
         statements.block(w, function.body)
         w.block("exit")
         for name in w.arrays:
-            memory.drop(w, w.op(f"load ptr, ptr {w.places[name][0]}"))
+            memory.drop(w, w.load("ptr", w.places[name][0]))
         kind = "i32"
         if not callee.direct:
-            w.end(f"ret i32 {w.op('load i32, ptr %status')}")
+            w.end(f"ret i32 {w.load('i32', '%status')}")
         elif callee.result is None:
             kind = "void"
             w.end("ret void")
         else:
             (kind,) = results
-            w.end(f"ret {kind} {w.op(f'load {kind}, ptr %result')}")
+            w.end(f"ret {kind} {w.load(kind, '%result')}")
         outlined = " noinline" if callee.outlined else ""
         together = " convergent" if self.spmd else ""  # threads meet in it
-        head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind{together}{outlined} {{"
-        return "\n".join([head, *w.entry, *w.lines, "}"])
+        w.head = f"define internal {kind} @{callee.symbol}({', '.join(declared)}) nounwind{together}{outlined}"
+        return w.text()
 
     def _may_be_written(self, function: ir.Function) -> set[str]:
         """The variables of a function that may name an array which it, or what it calls, writes to."""
@@ -276,15 +275,15 @@ class Program:
         given = [f"{type_} {text}" for operand in operands for type_, text in parts(operand)]
         if callee.direct:
             if callee.result is None:
-                w.line(f"call void @{callee.symbol}({', '.join(given)})")
+                w.run(f"@{callee.symbol}", *given)
                 return None
             assert isinstance(callee.result, Scalar)
-            return Value(callee.result, w.op(f"call {callee.result.ir} @{callee.symbol}({', '.join(given)})"))
+            return Value(callee.result, w.call(callee.result.ir, f"@{callee.symbol}", *given))
         types = part_types(callee.result)
         places = [w.stack(type_) for type_ in types]
-        status = w.op(f"call i32 @{callee.symbol}({', '.join([*given, *(f'ptr {place}' for place in places)])})")
-        w.fail(w.op(f"icmp ne i32 {status}, 0"), OUT_OF_MEMORY)
-        found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
+        status = w.call("i32", f"@{callee.symbol}", *given, *(f"ptr {place}" for place in places))
+        w.fail(w.binary("icmp ne", status, 0, "i32"), OUT_OF_MEMORY)
+        found = [w.load(type_, place) for type_, place in zip(types, places)]
         made: list[Value | ArrayValue] = []
         for kind in results(callee.result):
             if isinstance(kind, Scalar):
@@ -303,17 +302,14 @@ class Program:
         name = f"@{callee.symbol}.thread"
         record = f"{{ {', '.join(types)} }}"
         # Translated as it is: the function, if written out here, would be optimised once more.
-        lines = [f"define internal ptr {name}(ptr %part) noinline optnone nounwind {{"]
-        for position, type_ in enumerate(["i64", "i64", "ptr"]):
-            lines.append(f"  %a{position} = getelementptr %part, ptr %part, i64 0, i32 {position}")
-            lines.append(f"  %v{position} = load {type_}, ptr %a{position}")
-        given = ["i64 %v0", "i64 %v1"]
-        for position, type_ in enumerate(types, 3):
-            lines.append(f"  %a{position} = getelementptr {record}, ptr %v2, i64 0, i32 {position - 3}")
-            lines.append(f"  %v{position} = load {type_}, ptr %a{position}")
-            given.append(f"{type_} %v{position}")
-        lines += [f"  call void @{callee.symbol}({', '.join(given)})", "  ret ptr null", "}"]
-        text = "\n".join(lines)
+        f = FunctionBuilder(f"define internal ptr {name}(ptr %part) noinline optnone nounwind")
+        given = [f"i64 {f.field('i64', '%part', offset)}" for offset in (threads.FIRST, threads.END)]
+        arguments = f.field("ptr", "%part", threads.ARGUMENTS)
+        for position, type_ in enumerate(types):
+            given.append(f"{type_} {f.load(type_, f.member(record, arguments, position))}")
+        f.run(f"@{callee.symbol}", *given)
+        f.end("ret ptr null")
+        text = f.text()
         if text not in self._texts:
             self._texts.append(text)
         return name
@@ -332,18 +328,16 @@ class Program:
         """Calls an LLVM intrinsic over floats. flags: fast-math flags."""
         operands = tuple(arithmetic.broadcast(w, *operands))
         type_ = operands[0].type
-        symbol = f"@llvm.{name}.{f'v{type_.lanes}' if type_.lanes > 1 else ''}f{type_.bits}"
-        self.declare(f"declare {type_.ir} {symbol}({', '.join([type_.ir] * len(operands))})")
-        given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
-        return Value(type_, w.op(f"call {flags}{type_.ir} {symbol}({given})"))
+        given = (f"{type_.ir} {operand.text}" for operand in operands)
+        return Value(type_, w.intrinsic(name, type_.ir, *given, flags=flags))
 
     def external(self, w: Writer, symbol: str, type_: Scalar, operands: Sequence[Value]) -> Value:
         """Calls a function over floats of the C library; it is declared to have no effects."""
         self.declare(
             f"declare {type_.ir} @{symbol}({', '.join([type_.ir] * len(operands))}) nounwind willreturn memory(none)"
         )
-        given = ", ".join(f"{type_.ir} {operand.text}" for operand in operands)
-        return Value(type_, w.op(f"call {type_.ir} @{symbol}({given})"))
+        given = (f"{type_.ir} {operand.text}" for operand in operands)
+        return Value(type_, w.call(type_.ir, f"@{symbol}", *given))
 
     def has_formula(self, name: str) -> bool:
         """Whether a function of the library is a formula over floats."""

@@ -45,7 +45,7 @@ def _to_variable(w: Writer, name: str, found: Value | ArrayValue) -> None:
     if isinstance(found, ArrayValue):
         memory.assign(w, name, found)
     else:
-        w.store(name, found)
+        w.write(name, found)
 
 
 def _assign_several(w: Writer, names: Sequence[str], values: Sequence[ir.Expr]) -> None:
@@ -53,7 +53,7 @@ def _assign_several(w: Writer, names: Sequence[str], values: Sequence[ir.Expr]) 
     sources = [item.name for item in values if isinstance(item, ir.Var)]
     if sorted(names) == sorted(sources):  # an exchange leaves the reference counts as they are
         for name, each in zip(names, found):
-            w.store(name, each)
+            w.write(name, each)
         return
     for each in found:
         if isinstance(each, ArrayValue):
@@ -79,7 +79,7 @@ def _store(w: Writer, item: ir.Store) -> None:
     kind = w.types.element(item.array)
     found = value(w, item.value, kind)
     place = element(w, item.array, item.index)
-    text = w.op(f"zext i1 {found.text} to i8") if kind == BOOL else found.text
+    text = w.convert("zext", "i1", found.text, "i8") if kind == BOOL else found.text
     w.line(f"store {kind.memory} {text}, {place}")
 
 
@@ -129,22 +129,22 @@ def _for(w: Writer, item: ir.For) -> None:
     if not isinstance(step, int) or step == 0:
         raise Unsupported("a range with a computed step")
     counter = w.stack(kind.ir)
-    w.line(f"store {kind.ir} {start.text}, ptr {counter}")
+    w.store(kind.ir, start.text, counter)
     test, body, following, after = (w.label() for _ in range(4))
     w.block(test)
-    index = w.op(f"load {kind.ir}, ptr {counter}")
+    index = w.load(kind.ir, counter)
     sign = "s" if kind.is_signed else "u"
-    w.branch(w.op(f"icmp {sign}{'lt' if step > 0 else 'gt'} {kind.ir} {index}, {stop.text}"), body, after)
+    w.branch(w.binary(f"icmp {sign}{'lt' if step > 0 else 'gt'}", index, stop.text, kind.ir), body, after)
     w.block(body)
-    w.store(item.index, Value(kind, index))
+    w.write(item.index, Value(kind, index))
     w.loops.append((following, after))
     block(w, item.body)
     w.loops.pop()
     w.block(following)
     # With a step of 1 the index can't overflow, since it is below the bound.
     flags = f" n{sign}w" if step == 1 else ""
-    again = w.op(f"load {kind.ir}, ptr {counter}")
-    w.line(f"store {kind.ir} {w.op(f'add{flags} {kind.ir} {again}, {step}')}, ptr {counter}")
+    again = w.load(kind.ir, counter)
+    w.store(kind.ir, w.binary(f"add{flags}", again, step, kind.ir), counter)
     hint = _row_hint(w, item, stop.text) or _interleaving_hint(item) or _elementwise_hint(item)
     if hint:
         w.repeat(test, hint)
@@ -251,7 +251,7 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
         if any(isinstance(each, Value) and each.type.lanes > 1 for each in found):
             raise Unsupported("a vector as a result")
         if w.direct:
-            w.line(f"store {found[0].type.ir} {found[0].text}, ptr %result")  # type: ignore[union-attr]
+            w.store(found[0].type.ir, found[0].text, "%result")  # type: ignore[union-attr]
             w.jump("exit")
             return
         for each in found:
@@ -262,11 +262,11 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
 def _write_result(w: Writer, item: Value | ArrayValue, position: int) -> int:
     """Writes a result to the place that the caller gave; returns the position of the next result."""
     if isinstance(item, Value):
-        w.line(f"store {item.type.ir} {item.text}, ptr %out{position}")
+        w.store(item.type.ir, item.text, f"%out{position}")
         return position + 1
     memory.take(w, item)
     for offset, (type_, text) in enumerate(parts(item)):
-        w.line(f"store {type_} {text}, ptr %out{position + offset}")
+        w.store(type_, text, f"%out{position + offset}")
     return position + 2 + item.type.rank
 
 

@@ -53,7 +53,7 @@ def available() -> bool:
         and object.__basicsize__ == 16
         and hasattr(llvm, "create_pass_builder")
         and hasattr(llvm, "create_lljit_compiler")
-        and llvm.llvm_version_info[0] >= 15
+        and llvm.llvm_version_info[0] >= 20  # it declares intrinsics itself
     )
 
 

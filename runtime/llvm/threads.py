@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.llvm.function_builder import INTRINSICS, FunctionBuilder, defined
+from runtime.llvm.function_builder import FunctionBuilder, defined
 from runtime.llvm.writer import Writer, parts
 
 RUN = "autograph_run_parts"
@@ -15,13 +15,14 @@ MOST = 128  # the most parts of one loop
 SHARE = 4  # parts per thread, so that other threads can take those of a slow one
 ALIGNED = 64  # elements: parts of long loops start at multiples of it, for aligned vectors
 IN_PARTS = "@in_parts"
-_RECORD = 24  # bytes of a %part
+# The record of a part, in bytes from its start: its first trip, the trip after its last, the arguments of all parts.
+FIRST, END, ARGUMENTS = 0, 8, 16
+_RECORD = 24  # bytes
 
 
 def _in_parts(f: FunctionBuilder) -> None:
-    """Divides a loop's trips into parts and runs them. The record of a part: its first trip, the trip after its last,
-    and the arguments of all parts."""
-    records = f.stack(f"[{MOST} x %part]")
+    """Divides a loop's trips into parts and runs them."""
+    records = f.stack(f"[{MOST * _RECORD} x i8]")
     shares = f.binary("mul", "%threads", SHARE)
     wanted = f.select(f.binary("icmp sgt", "%threads", 1), shares, 1)
     possible = f.min(f.min(wanted, MOST), "%total")
@@ -32,18 +33,17 @@ def _in_parts(f: FunctionBuilder) -> None:
         share = f.binary("sdiv", f.binary("mul", "%total", following), count)
         is_last = f.binary("icmp eq", following, count)
         end = f.select(is_last, "%total", f.binary("and", share, mask))
-        record = f.op(f"getelementptr %part, ptr {records}, i64 {loop.index}")
-        for position, (type_, value) in enumerate((("i64", loop.values[0]), ("i64", end), ("ptr", "%arguments"))):
-            f.store(type_, value, f.at(record, 8 * position))
+        record = f.at(records, f.binary("mul", loop.index, _RECORD))
+        f.store("i64", loop.values[0], f.at(record, FIRST))
+        f.store("i64", end, f.at(record, END))
+        f.store("ptr", "%arguments", f.at(record, ARGUMENTS))
         loop.following[0] = end
     f.run(f"@{RUN}", "ptr %entry", f"ptr {records}", f"i64 {_RECORD}", f"i64 {count}", "i64 %threads")
 
 
 # It runs once for a loop, so LLVM translates it without optimising.
 SUPPORT = "\n".join([
-    "%part = type { i64, i64, ptr }",
     f"declare void @{RUN}(ptr, ptr, i64, i64, i64)",
-    *INTRINSICS,
     defined(
         f"internal void {IN_PARTS}(ptr %entry, ptr %arguments, i64 %total, i64 %threads) noinline optnone nounwind",
         _in_parts,
@@ -63,5 +63,5 @@ def write(w: Writer, callee: Any, threads: str, total: str, arguments: Sequence[
     record = f"{{ {', '.join(types)} }}"
     place = w.stack(record)
     for position, (type_, text) in enumerate(values):
-        w.line(f"store {type_} {text}, ptr {w.op(f'getelementptr {record}, ptr {place}, i64 0, i32 {position}')}")
-    w.line(f"call void {IN_PARTS}(ptr {entry}, ptr {place}, i64 {total}, i64 {threads})")
+        w.store(type_, text, w.member(record, place, position))
+    w.run(IN_PARTS, f"ptr {entry}", f"ptr {place}", f"i64 {total}", f"i64 {threads}")

@@ -14,248 +14,239 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple, results
-from runtime.llvm.function_text import FunctionText
+from runtime.llvm.function_builder import LIKELY, FunctionBuilder, defined
 from runtime.llvm.interrupts import SUPPORT as INTERRUPTED
+from runtime.llvm.memory import OBJECT, argument
 from runtime.llvm.memory import SUPPORT as MEMORY
+from runtime.llvm.python_objects import (
+    ALIGNED,
+    C_CONTIGUOUS,
+    DATA,
+    DIMS,
+    ITEMS,
+    RANK,
+    TYPE,
+    VALUE,
+    WRITEABLE,
+    exceptions,
+    functions,
+    objects,
+)  # fmt: skip
 from runtime.llvm.writer import part_types
 
 __all__ = ["INTERRUPTED", "MEMORY", "SUPPORT", "text"]
 
-_MANY = 1 << 40  # the reference count of an argument, which never drops to zero
-_FLAGS = 0x501  # NumPy's C_CONTIGUOUS, ALIGNED, WRITEABLE
-
-# Offsets of fields in bytes: the type of any object; elements, rank and dimensions of an array; the value of a scalar;
-# the items of a tuple.
-_TYPE, _DATA, _RANK, _DIMS, _VALUE, _ITEMS = 8, 16, 24, 32, 16, 24
-
-SUPPORT = f"""
-declare ptr @PyErr_NoMemory()
-declare ptr @PyErr_Occurred()
-declare void @PyErr_SetString(ptr, ptr)
-declare double @PyFloat_AsDouble(ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
-declare i32 @PyObject_IsTrue(ptr)
-declare ptr @PyLong_FromLongLong(i64)
-declare ptr @PyTuple_New(i64)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare ptr @PyCapsule_New(ptr, ptr, ptr)
-declare ptr @PyCapsule_GetPointer(ptr, ptr)
-declare ptr @numpy_new_from_descr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare i32 @numpy_set_base_object(ptr, ptr)
-@PyExc_TypeError = external global ptr
-@numpy_array_type = external global i8
-@numpy_true = external global i8
-@numpy_false = external global i8
-@wrong = private constant [33 x i8] c"wrong arguments for this kernel\\21\\00"
-
-define internal void @release(ptr %capsule) nounwind {{
-  %owner = call ptr @PyCapsule_GetPointer(ptr %capsule, ptr null)
-  call void @drop(ptr %owner)
-  ret void
-}}
-
-define internal ptr @array_object(ptr %owner, ptr %data, ptr %dtype, i32 %rank, ptr %dims) noinline nounwind {{
-  %place = getelementptr %owner, ptr %owner, i64 0, i32 1
-  %given = load ptr, ptr %place
-  %new = icmp eq ptr %given, null
-  br i1 %new, label %capsule, label %argument
-capsule:
-  %made = call ptr @PyCapsule_New(ptr %owner, ptr null, ptr @release)
-  br label %both
-argument:
-  call void @Py_IncRef(ptr %given)
-  br label %both
-both:
-  %base = phi ptr [ %made, %capsule ], [ %given, %argument ]
-  %failed = icmp eq ptr %base, null
-  br i1 %failed, label %nothing, label %array
-array:
-  call void @Py_IncRef(ptr %dtype)
-  %result = call ptr @numpy_new_from_descr(
-    ptr @numpy_array_type, ptr %dtype, i32 %rank, ptr %dims, ptr null, ptr %data, i32 {_FLAGS}, ptr null
-  )
-  %missing = icmp eq ptr %result, null
-  br i1 %missing, label %nothing, label %right
-right:
-  %set = call i32 @numpy_set_base_object(ptr %result, ptr %base)
-  ret ptr %result
-nothing:
-  ret ptr null
-}}
-"""
+_FUNCTIONS = (
+    "PyErr_NoMemory",
+    "PyErr_Occurred",
+    "PyErr_SetString",
+    "PyFloat_AsDouble",
+    "PyLong_AsLongLong",
+    "PyLong_AsUnsignedLongLongMask",
+    "PyObject_IsTrue",
+    "PyLong_FromLongLong",
+    "PyTuple_New",
+    "PyType_GenericAlloc",
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyCapsule_New",
+    "PyCapsule_GetPointer",
+    "numpy_new_from_descr",
+    "numpy_set_base_object",
+)
 
 
-class _Lines(FunctionText):
+def _release(f: FunctionBuilder) -> None:
+    f.run("@drop", f"ptr {f.call('ptr', '@PyCapsule_GetPointer', 'ptr %capsule', 'ptr null')}")
+
+
+def _new_array(f: FunctionBuilder) -> str:
+    """A NumPy array over these elements, which keeps their owner alive: by a capsule, or by the object that it refers
+    to. Null if there is no memory."""
+    holder = f.load("ptr", f.at("%owner", OBJECT))
+
+    def held() -> str:
+        f.run("@Py_IncRef", f"ptr {holder}")
+        return holder
+
+    base = f.either(
+        f.is_null(holder), "ptr",
+        lambda: f.call("ptr", "@PyCapsule_New", "ptr %owner", "ptr null", "ptr @release"),
+        held,
+    )  # fmt: skip
+    f.leave_if(f.is_null(base), "ptr null")
+    f.run("@Py_IncRef", "ptr %dtype")
+    flags = C_CONTIGUOUS | ALIGNED | WRITEABLE
+    given = ["ptr @numpy_array_type", "ptr %dtype", "i32 %rank", "ptr %dims", "ptr null", "ptr %data", f"i32 {flags}"]
+    array = f.call("ptr", "@numpy_new_from_descr", *given, "ptr null")
+    f.leave_if(f.is_null(array), "ptr null")
+    f.call("i32", "@numpy_set_base_object", f"ptr {array}", f"ptr {base}")
+    return array
+
+
+SUPPORT = "\n".join([
+    functions(*_FUNCTIONS),
+    exceptions("TypeError"),
+    objects("numpy_array_type", "numpy_true", "numpy_false"),
+    r'@wrong = private constant [33 x i8] c"wrong arguments for this kernel\21\00"',
+    defined("internal void @release(ptr %capsule) nounwind", _release),
+    defined(
+        "internal ptr @array_object(ptr %owner, ptr %data, ptr %dtype, i32 %rank, ptr %dims) noinline nounwind",
+        _new_array,
+    ),
+])  # fmt: skip
+
+
+class _Wrapper(FunctionBuilder):
     """The wrapper being written."""
 
-    temporaries, labels = "w", "c"
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, head: str) -> None:
+        super().__init__(head)
         self.globals: dict[str, None] = {}
 
     def external(self, name: str) -> str:
         """The address of an object that the linker knows by name."""
-        self.globals.setdefault(f"@{name} = external global i8")
+        self.globals.setdefault(objects(name))
         return f"@{name}"
 
-    def field(self, place: str, offset: int, type_: str) -> str:
-        return self.op(f"load {type_}, ptr {self.op(f'getelementptr i8, ptr {place}, i64 {offset}')}")
-
-    def unless(self, condition: str, target: str) -> None:
-        """Continues if the condition holds, else jumps to the target."""
-        following = self.label()
-        self.split(condition, following, target, ", !prof !1")
-        self.begin(following)
+    def require(self, condition: str, target: str) -> None:
+        """Continues if the condition holds, as it nearly always does, else jumps to the target."""
+        self.jump_unless(condition, target, LIKELY)
 
 
 def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
     """The C function for a kernel. releases: whether it releases the interpreter lock while the kernel runs."""
-    w = _Lines()
-    w.unless(w.op(f"icmp eq i64 %count, {len(parameters)}"), "bad")
+    # A kernel with loops takes much longer than its wrapper, so optimising that isn't worth LLVM's time.
+    translated = " noinline optnone" if releases else ""
+    w = _Wrapper(f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind{translated}")
+    w.require(w.binary("icmp eq", "%count", len(parameters)), "bad")
     given: list[str] = []
     for position, type_ in enumerate(parameters):
-        thing = w.field("%arguments", 8 * position, "ptr")
+        thing = w.field("ptr", "%arguments", 8 * position)
         if isinstance(type_, Array):
             given += _array(w, thing, type_)
         else:
             given.append(f"{type_.ir} {_number(w, thing, type_)}")
     result = callee.result
-    items = results(result)
     types = part_types(result)
-    lock = w.op("call ptr @PyEval_SaveThread()") if releases else None
-    if callee.direct:
-        called = f"{types[0] if types else 'void'} @{callee.symbol}({', '.join(given)})"
-        found = [w.op(f"call {called}")] if types else []
-        if not types:
-            w.line(f"call {called}")
-    else:
-        places = [w.stack(type_, align=16) for type_ in types]
-        outs = [f"ptr {place}" for place in places]
-        status = w.op(f"call i32 @{callee.symbol}({', '.join([*given, *outs])})")
-        found = []
-    if lock:
-        w.line(f"call void @PyEval_RestoreThread(ptr {lock})")
+    found: list[str] = []
+    lock = w.call("ptr", "@PyEval_SaveThread") if releases else None
     if not callee.direct:
-        w.unless(w.op(f"icmp eq i32 {status}, 0"), "memory")
-        found = [w.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
-    _results(w, items, found, isinstance(result, Tuple))
-    # A kernel with loops takes much longer than its wrapper, so optimising that isn't worth LLVM's time.
-    translated = "noinline optnone " if releases else ""
-    body = [
-        f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind {translated}{{", *w.entry, *w.lines,
-        "bad:", "  %class = load ptr, ptr @PyExc_TypeError", "  call void @PyErr_SetString(ptr %class, ptr @wrong)",
-        "  ret ptr null", "memory:", "  %none = call ptr @PyErr_NoMemory()", "  ret ptr null",
-        "failed:", "  ret ptr null", "}",
-    ]  # fmt: skip
-    return "\n".join([*w.globals, *body, '!1 = !{!"branch_weights", i32 2000, i32 1}'])
+        places = [w.stack(type_, align=16) for type_ in types]
+        status = w.call("i32", f"@{callee.symbol}", *given, *(f"ptr {place}" for place in places))
+    elif types:
+        found = [w.call(types[0], f"@{callee.symbol}", *given)]
+    else:
+        w.run(f"@{callee.symbol}", *given)
+    if lock:
+        w.run("@PyEval_RestoreThread", f"ptr {lock}")
+    if not callee.direct:
+        w.require(w.binary("icmp eq", status, 0, "i32"), "memory")
+        found = [w.load(type_, place) for type_, place in zip(types, places)]
+    _results(w, results(result), found, isinstance(result, Tuple))
+    w.begin("bad")
+    w.run("@PyErr_SetString", f"ptr {w.load('ptr', '@PyExc_TypeError')}", "ptr @wrong")
+    w.end("ret ptr null")
+    w.begin("memory")
+    w.call("ptr", "@PyErr_NoMemory")
+    w.end("ret ptr null")
+    w.begin("failed")
+    w.end("ret ptr null")
+    return "\n".join([*w.globals, w.text()])
 
 
-def _array(w: _Lines, thing: str, type_: Array) -> list[str]:
+def _array(w: _Wrapper, thing: str, type_: Array) -> list[str]:
     """The registers of an array argument, with an owner on the stack that refers to the Python object."""
-    w.unless(w.op(f"icmp eq ptr {w.field(thing, _TYPE, 'ptr')}, @numpy_array_type"), "bad")
-    w.unless(w.op(f"icmp eq i32 {w.field(thing, _RANK, 'i32')}, {type_.rank}"), "bad")
-    owner = w.stack("%owner", align=16)
-    w.line(f"store i64 {_MANY}, ptr {owner}")
-    w.line(f"store ptr {thing}, ptr {w.op(f'getelementptr %owner, ptr {owner}, i64 0, i32 1')}")
-    dims = w.field(thing, _DIMS, "ptr")
-    sizes = [w.field(dims, 8 * axis, "i64") for axis in range(type_.rank)]
-    return [f"ptr {owner}", f"ptr {w.field(thing, _DATA, 'ptr')}", *(f"i64 {size}" for size in sizes)]
+    w.require(w.is_same(w.field("ptr", thing, TYPE), "@numpy_array_type"), "bad")
+    w.require(w.binary("icmp eq", w.field("i32", thing, RANK), type_.rank, "i32"), "bad")
+    owner = argument(w, thing)
+    dims = w.field("ptr", thing, DIMS)
+    sizes = [w.field("i64", dims, 8 * axis) for axis in range(type_.rank)]
+    return [f"ptr {owner}", f"ptr {w.field('ptr', thing, DATA)}", *(f"i64 {size}" for size in sizes)]
 
 
-def _number(w: _Lines, thing: str, type_: Scalar) -> str:
+def _number(w: _Wrapper, thing: str, type_: Scalar) -> str:
     """A number's value: read from NumPy's scalar of the type, or asked of any other object; of floats of 16 bits only
     read."""
-    expected = w.external(f"numpy_{type_.name}_type")
-    same = w.op(f"icmp eq ptr {w.field(thing, _TYPE, 'ptr')}, {expected}")
+    same = w.is_same(w.field("ptr", thing, TYPE), w.external(f"numpy_{type_.name}_type"))
     if type_.kind == "h":
-        w.unless(same, "bad")
-        return w.field(thing, _VALUE, type_.memory)
-    known, other, after = w.label(), w.label(), w.label()
-    w.split(same, known, other)
-    w.begin(known)
-    read = w.field(thing, _VALUE, type_.memory)
-    if type_ == BOOL:
-        read = w.op(f"icmp ne i8 {read}, 0")
-    w.jump(after)
-    w.begin(other)
-    if type_ == BOOL:
-        truth = w.op(f"call i32 @PyObject_IsTrue(ptr {thing})")
-        w.unless(w.op(f"icmp sge i32 {truth}, 0"), "failed")
-        asked = w.op(f"icmp ne i32 {truth}, 0")
-    else:
-        asked = _converted(w, thing, type_)
-    last = w.current
-    w.jump(after)
-    w.begin(after)
-    return w.op(f"phi {type_.ir} [ {read}, %{known} ], [ {asked}, %{last} ]")
+        w.require(same, "bad")
+        return w.field(type_.memory, thing, VALUE)
+
+    def read() -> str:
+        value = w.field(type_.memory, thing, VALUE)
+        return w.binary("icmp ne", value, 0, "i8") if type_ == BOOL else value
+
+    return w.either(same, type_.ir, read, lambda: _converted(w, thing, type_))
 
 
-def _converted(w: _Lines, thing: str, type_: Scalar) -> str:
+def _converted(w: _Wrapper, thing: str, type_: Scalar) -> str:
+    """What Python makes of another object."""
+    if type_ == BOOL:
+        truth = w.call("i32", "@PyObject_IsTrue", f"ptr {thing}")
+        w.require(w.binary("icmp sge", truth, 0, "i32"), "failed")
+        return w.binary("icmp ne", truth, 0, "i32")
     if type_.is_float:
-        wide = w.op(f"call double @PyFloat_AsDouble(ptr {thing})")
-        suspect = w.op(f"fcmp oeq double {wide}, -1.0")
+        wide = w.call("double", "@PyFloat_AsDouble", f"ptr {thing}")
+        suspect = w.binary("fcmp oeq", wide, "-1.0", "double")
     else:
         function = "PyLong_AsUnsignedLongLongMask" if type_.kind == "u" and type_.bits == 64 else "PyLong_AsLongLong"
-        wide = w.op(f"call i64 @{function}(ptr {thing})")
-        suspect = w.op(f"icmp eq i64 {wide}, -1")
-    ask, right = w.label(), w.label()
-    w.split(suspect, ask, right)
-    w.begin(ask)
-    raised = w.op("call ptr @PyErr_Occurred()")
-    w.split(w.op(f"icmp eq ptr {raised}, null"), right, "failed")
-    w.begin(right)
+        wide = w.call("i64", f"@{function}", f"ptr {thing}")
+        suspect = w.binary("icmp eq", wide, -1)
+    with w.if_then(suspect):
+        w.jump_unless(w.is_null(w.call("ptr", "@PyErr_Occurred")), "failed")
     if type_.is_float:
-        return wide if type_ == FLOAT64 else w.op(f"fptrunc double {wide} to float")
-    return wide if type_.bits == 64 else w.op(f"trunc i64 {wide} to {type_.ir}")
+        return wide if type_ == FLOAT64 else w.convert("fptrunc", "double", wide, "float")
+    return wide if type_.bits == 64 else w.convert("trunc", "i64", wide, type_.ir)
 
 
-def _results(w: _Lines, items: Sequence[Any], found: Sequence[str], several: bool) -> None:
-    objects: list[str] = []
+def _results(w: _Wrapper, items: Sequence[Any], found: Sequence[str], several: bool) -> None:
+    made: list[str] = []
     rest = list(found)
     for item in items:
         count = len(part_types(item))
         parts, rest = rest[:count], rest[count:]
         # If one can't be made, those before it leak; there is no memory left anyway.
         thing = _array_object(w, item, parts) if isinstance(item, Array) else _number_object(w, item, parts[0])
-        w.unless(w.op(f"icmp ne ptr {thing}, null"), "failed")
-        objects.append(thing)
+        w.require(_is_there(w, thing), "failed")
+        made.append(thing)
     if several:
-        result = w.op(f"call ptr @PyTuple_New(i64 {len(objects)})")
-        w.unless(w.op(f"icmp ne ptr {result}, null"), "failed")
-        for position, thing in enumerate(objects):
-            w.line(f"store ptr {thing}, ptr {w.op(f'getelementptr i8, ptr {result}, i64 {_ITEMS + 8 * position}')}")
-        w.line(f"ret ptr {result}")
-    elif objects:
-        w.line(f"ret ptr {objects[0]}")
+        result = w.call("ptr", "@PyTuple_New", f"i64 {len(made)}")
+        w.require(_is_there(w, result), "failed")
+        for position, thing in enumerate(made):
+            w.store("ptr", thing, w.at(result, ITEMS + 8 * position))
+    elif made:
+        (result,) = made
     else:
-        none = w.external("_Py_NoneStruct")
-        w.line(f"call void @Py_IncRef(ptr {none})")
-        w.line(f"ret ptr {none}")
+        result = w.external("_Py_NoneStruct")
+        w.run("@Py_IncRef", f"ptr {result}")
+    w.end(f"ret ptr {result}")
 
 
-def _array_object(w: _Lines, type_: Array, parts: Sequence[str]) -> str:
+def _is_there(w: _Wrapper, thing: str) -> str:
+    return w.binary("icmp ne", thing, "null", "ptr")
+
+
+def _array_object(w: _Wrapper, type_: Array, parts: Sequence[str]) -> str:
     owner, data, *sizes = parts
     dims = w.stack(f"[{type_.rank} x i64]", align=16)
     for axis, size in enumerate(sizes):
-        w.line(f"store i64 {size}, ptr {w.op(f'getelementptr i64, ptr {dims}, i64 {axis}')}")
+        w.store("i64", size, w.at(dims, axis, "i64"))
     dtype = w.external(f"numpy_{type_.element.name}_dtype")
-    return w.op(f"call ptr @array_object(ptr {owner}, ptr {data}, ptr {dtype}, i32 {type_.rank}, ptr {dims})")
+    given = [f"ptr {owner}", f"ptr {data}", f"ptr {dtype}", f"i32 {type_.rank}", f"ptr {dims}"]
+    return w.call("ptr", "@array_object", *given)
 
 
-def _number_object(w: _Lines, type_: Scalar, value: str) -> str:
+def _number_object(w: _Wrapper, type_: Scalar, value: str) -> str:
     if type_ == INT64:
-        return w.op(f"call ptr @PyLong_FromLongLong(i64 {value})")
+        return w.call("ptr", "@PyLong_FromLongLong", f"i64 {value}")
     if type_ == BOOL:
-        thing = w.op(f"select i1 {value}, ptr @numpy_true, ptr @numpy_false")
-        w.line(f"call void @Py_IncRef(ptr {thing})")
+        thing = w.select(value, "@numpy_true", "@numpy_false", "ptr")
+        w.run("@Py_IncRef", f"ptr {thing}")
         return thing
-    thing = w.op(f"call ptr @PyType_GenericAlloc(ptr {w.external(f'numpy_{type_.name}_type')}, i64 0)")
-    w.unless(w.op(f"icmp ne ptr {thing}, null"), "failed")
-    w.line(f"store {type_.ir} {value}, ptr {w.op(f'getelementptr i8, ptr {thing}, i64 {_VALUE}')}")
+    thing = w.call("ptr", "@PyType_GenericAlloc", f"ptr {w.external(f'numpy_{type_.name}_type')}", "i64 0")
+    w.require(_is_there(w, thing), "failed")
+    w.store(type_.ir, value, w.at(thing, VALUE))
     return thing

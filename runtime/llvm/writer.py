@@ -1,4 +1,4 @@
-"""Writes a function of a kernel as LLVM text: variables on the stack, status, arrays.
+"""Writes a function of a kernel: variables on the stack, status, arrays.
 
 Every variable has a stack slot, which LLVM's first pass turns into registers. A function that can't run out of memory
 and has at most one result, a number, returns it directly. Any other returns a status (0, or how it failed) and writes
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
-from runtime.llvm.function_text import FunctionText
+from runtime.llvm.function_builder import UNLIKELY, FunctionBuilder
 from runtime.llvm.optimize import outer_loop_plan
 
 OUT_OF_MEMORY = 1
@@ -79,11 +79,13 @@ def part_types(type_: Any) -> list[str]:
     return []
 
 
-# Loop metadata. NOT_VECTORIZED: neither vectorised nor unrolled. ROW: vectorised, not unrolled. MASKED_ROW: also the
-# remainder is a vector, with some lanes masked. INTERLEAVED: two vectors in each trip. ELEMENTWISE: the scalar
-# remainder isn't unrolled.
+# Metadata of loops. NOT_VECTORIZED: neither vectorised nor unrolled. ROW: vectorised, not unrolled. MASKED_ROW: also
+# the remainder is a vector, with some lanes masked. INTERLEAVED: two vectors in each trip. ELEMENTWISE: the scalar
+# remainder isn't unrolled. !0 and !1: function_builder.UNLIKELY and LIKELY.
 NOT_VECTORIZED, ROW, MASKED_ROW, INTERLEAVED, ELEMENTWISE = "!10", "!20", "!21", "!30", "!40"
 HINTS = """
+!0 = !{!"branch_weights", i32 1, i32 2000}
+!1 = !{!"branch_weights", i32 2000, i32 1}
 !10 = distinct !{!10, !11, !12}
 !11 = !{!"llvm.loop.vectorize.enable", i1 false}
 !12 = !{!"llvm.loop.unroll.disable"}
@@ -97,7 +99,7 @@ HINTS = """
 """
 
 
-class Writer(FunctionText):
+class Writer(FunctionBuilder):
     """Writes one function of a kernel.
 
     program  provides the functions that it calls
@@ -132,11 +134,11 @@ class Writer(FunctionText):
 
     def mark(self) -> Any:
         """The current end of the function, for `back_to`."""
-        return len(self.entry), len(self.lines), len(self.loops), self._finished
+        return len(self.entry), len(self.lines), len(self.loops), self.current, self._finished
 
     def back_to(self, mark: Any) -> None:
         """Removes what was written since a mark."""
-        entry, lines, loops, self._finished = mark
+        entry, lines, loops, self.current, self._finished = mark
         del self.entry[entry:], self.lines[lines:], self.loops[loops:]
         self.lanes = None
 
@@ -159,32 +161,32 @@ class Writer(FunctionText):
         self.jump(label, f", !llvm.loop {hint}")
 
     def branch(self, condition: str, yes: str, no: str, unlikely: bool = False) -> None:
-        self.split(condition, yes, no, ", !prof !0" if unlikely else "")
+        self.split(condition, yes, no, UNLIKELY if unlikely else "")
 
     def fail(self, condition: str, status: int) -> None:
         """Leaves the function with a status if the condition holds."""
         bad, good = self.label(), self.label()
         self.branch(condition, bad, good, unlikely=True)
         self.block(bad)
-        self.line(f"store i32 {status}, ptr %status")
+        self.store("i32", status, "%status")
         self.jump("exit")
         self.block(good)
 
     # --- variables ---------------------------------------------------------------------------------------------------
 
-    def load(self, name: str) -> Value | ArrayValue:
+    def read(self, name: str) -> Value | ArrayValue:
         if self.lanes is not None and self.lanes.holds(name):
             lanes: Value = self.lanes.load(name)
             return lanes
         type_ = self.types.variables[name]
         if isinstance(type_, Scalar):
-            return Value(type_, self.op(f"load {type_.ir}, ptr {self.places[name]}"))
+            return Value(type_, self.load(type_.ir, self.places[name]))
         assert isinstance(type_, Array)
         owner, data, *dims = self.places[name]
-        loaded = tuple(self.op(f"load i64, ptr {place}") for place in dims)
-        return ArrayValue(type_, self.op(f"load ptr, ptr {owner}"), self.op(f"load ptr, ptr {data}"), loaded)
+        loaded = tuple(self.load("i64", place) for place in dims)
+        return ArrayValue(type_, self.load("ptr", owner), self.load("ptr", data), loaded)
 
-    def store(self, name: str, value: Value | ArrayValue) -> None:
+    def write(self, name: str, value: Value | ArrayValue) -> None:
         """Writes a variable. It doesn't release the array that an array variable held before (see `memory.assign`)."""
         if isinstance(value, Value):
             if self.lanes is not None and self.lanes.holds(name):
@@ -192,24 +194,24 @@ class Writer(FunctionText):
                 return
             if value.type.lanes > 1:
                 raise Unsupported("a vector in a variable that all lanes share")
-            self.line(f"store {value.type.ir} {value.text}, ptr {self.places[name]}")
+            self.store(value.type.ir, value.text, self.places[name])
             return
         owner, data, *dims = self.places[name]
-        self.line(f"store ptr {value.owner}, ptr {owner}")
-        self.line(f"store ptr {value.data}, ptr {data}")
+        self.store("ptr", value.owner, owner)
+        self.store("ptr", value.data, data)
         for place, size in zip(dims, value.dims):
-            self.line(f"store i64 {size}, ptr {place}")
+            self.store("i64", size, place)
 
     def size(self, array: ArrayValue) -> str:
         """The number of elements of an array."""
         total, *others = array.dims
         for size in others:
-            total = self.op(f"mul i64 {total}, {size}")
+            total = self.binary("mul", total, size)
         return total
 
     def element(self, array: ArrayValue, index: Value) -> str:
         """The address of an element of a flat array."""
         place = index.text
         if index.type != INT64 and index.type.bits < 64:
-            place = self.op(f"{'sext' if index.type.is_signed else 'zext'} {index.type.ir} {index.text} to i64")
-        return self.op(f"getelementptr inbounds {array.type.element.memory}, ptr {array.data}, i64 {place}")
+            place = self.convert("sext" if index.type.is_signed else "zext", index.type.ir, index.text, "i64")
+        return self.at(array.data, place, f"inbounds {array.type.element.memory}")

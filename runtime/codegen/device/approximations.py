@@ -7,13 +7,18 @@ correctly rounded results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 
-# name -> LLVM's intrinsic, and the instructions that compute it on this computer from the float64 %x
-_INSTRUCTIONS = {
-    "rcp": ("llvm.nvvm.rcp.approx.ftz.f", "fdiv double 1.0, %x"),
-    "ex2": ("llvm.nvvm.ex2.approx.ftz.f", "call double @exp2(double %x)"),
+from runtime.llvm.function_builder import FunctionBuilder, defined
+
+# name -> LLVM's intrinsic, and the instruction that computes it on this computer, in float64
+_INSTRUCTIONS: dict[str, tuple[str, Callable[[FunctionBuilder, str], str]]] = {
+    "rcp": ("nvvm.rcp.approx.ftz.f", lambda f, x: f.binary("fdiv", "1.0", x, "double")),
+    "ex2": ("nvvm.ex2.approx.ftz.f", lambda f, x: f.call("double", "@exp2", f"double {x}")),
 }
+_SMALLEST = "0x3810000000000000"  # the smallest normal float32
+_INFINITY = "0x7FF0000000000000"
 
 ERROR = 0  # the error of this computer's results in units in the last place, for tests
 
@@ -24,55 +29,40 @@ def definitions(modules: Iterable[str], for_gpu: bool) -> str:
     used = [name for name in _INSTRUCTIONS if any(f'@"{symbol(name)}"(' in text for text in texts)]
     if not used:
         return ""
-    return _on_gpu(used) if for_gpu else _on_host(used)
+    return "\n".join(map(_on_gpu, used)) if for_gpu else _on_host(used)
 
 
 def symbol(name: str) -> str:
     return f"gpu_{name}"
 
 
-def _on_gpu(names: Iterable[str]) -> str:
-    return "\n".join(
-        f"""
-declare float @{_INSTRUCTIONS[name][0]}(float)
-define linkonce_odr float @{symbol(name)}(float %x) alwaysinline nounwind memory(none) {{
-  %found = call float @{_INSTRUCTIONS[name][0]}(float %x)
-  ret float %found
-}}"""
-        for name in names
+def _on_gpu(name: str) -> str:
+    intrinsic, _ = _INSTRUCTIONS[name]
+    return defined(
+        f"linkonce_odr float @{symbol(name)}(float %x) alwaysinline nounwind memory(none)",
+        lambda f: f.intrinsic(intrinsic, "float", "float %x"),
     )
 
 
 def _on_host(names: Iterable[str]) -> str:
-    text = """
-declare double @exp2(double) nounwind memory(none)
-declare float @llvm.fabs.f32(float)
-declare float @llvm.copysign.f32(float, float)
-define internal float @without_subnormals(float %x) alwaysinline {
-  %size = call float @llvm.fabs.f32(float %x)
-  %small = fcmp olt float %size, 0x3810000000000000
-  %zero = call float @llvm.copysign.f32(float 0.0, float %x)
-  %found = select i1 %small, float %zero, float %x
-  ret float %found
-}
-"""
+    texts = ["declare double @exp2(double) nounwind memory(none)"]
     for name in names:
-        text += f"""
-define linkonce_odr float @{symbol(name)}(float %given) nounwind memory(none) {{
-  %normal = call float @without_subnormals(float %given)
-  %x = fpext float %normal to double
-  %wide = {_INSTRUCTIONS[name][1]}
-  %right = fptrunc double %wide to float
-  %bits = bitcast float %right to i32
-  %other = add i32 %bits, {ERROR}
-  %off = bitcast i32 %other to float
-  %size = call float @llvm.fabs.f32(float %right)
-  %some = fcmp one float %size, 0.0
-  %finite = fcmp one float %size, 0x7FF0000000000000
-  %inexact = and i1 %some, %finite
-  %near = select i1 %inexact, float %off, float %right
-  %found = call float @without_subnormals(float %near)
-  ret float %found
-}}
-"""
-    return text
+        head = f"linkonce_odr float @{symbol(name)}(float %x) nounwind memory(none)"
+        texts.append(defined(head, functools.partial(_emulated, name=name)))
+    return "\n".join(texts)
+
+
+def _emulated(f: FunctionBuilder, name: str) -> str:
+    _, compute = _INSTRUCTIONS[name]
+    wide = compute(f, f.convert("fpext", "float", _without_subnormals(f, "%x"), "double"))
+    right = f.convert("fptrunc", "double", wide, "float")
+    bits = f.binary("add", f.convert("bitcast", "float", right, "i32"), ERROR, "i32")
+    size = f.intrinsic("fabs", "float", f"float {right}")
+    is_inexact = f.all_of(*(f.binary("fcmp one", size, exact, "float") for exact in ("0.0", _INFINITY)))
+    near = f.select(is_inexact, f.convert("bitcast", "i32", bits, "float"), right, "float")
+    return _without_subnormals(f, near)
+
+
+def _without_subnormals(f: FunctionBuilder, x: str) -> str:
+    is_small = f.binary("fcmp olt", f.intrinsic("fabs", "float", f"float {x}"), _SMALLEST, "float")
+    return f.select(is_small, f.intrinsic("copysign", "float", "float 0.0", f"float {x}"), x, "float")

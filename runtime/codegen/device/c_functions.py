@@ -1,4 +1,4 @@
-"""Functions of the C library for devices, which have no C library, as LLVM IR.
+"""Functions of the C library for devices, which have no C library.
 
 Our formulas call `sin`, `cos` and `tan` for large angles. These are reduced exactly: if x = m * 2**e with an integer m
 of 53 bits, then m times the 192 bits of 2/pi from 2**(2 - e) on is x * 2/pi modulo 4, with at least 128 bits after the
@@ -12,6 +12,8 @@ import functools
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, localcontext
 from typing import Any
+
+from runtime.llvm.function_builder import FunctionBuilder, defined
 
 _ANGLES = ("sin", "cos", "tan")
 _BEFORE = 64  # zero bits in front of those of 2/pi, for angles below 2**53
@@ -52,124 +54,85 @@ def definitions(modules: Iterable[str], formulas: Mapping[str, Any]) -> list[str
 def _text() -> str:
     words = _two_over_pi()
     table = ", ".join(f"i64 {word}" for word in words)
-    return f"""
-@two_over_pi = internal constant [{len(words)} x i64] [{table}]
-declare double @autograph_sin_f64(double)
-declare double @autograph_cos_f64(double)
-declare i64 @llvm.ctlz.i64(i64, i1)
-declare i64 @llvm.fshl.i64(i64, i64, i64)
+    return "\n".join([
+        f"@two_over_pi = internal constant [{len(words)} x i64] [{table}]",
+        *(f"declare double @autograph_{name}_f64(double)" for name in ("sin", "cos")),
+        defined("internal i64 @angle_bits(i64 %from)", _angle_bits),
+        defined(f"internal {_ANGLE} @reduced_angle(double %x) noinline", _reduced_angle),
+        defined("internal double @far_sine(double %x, i64 %further) noinline", _far_sine),
+        defined("double @sin(double %x)", lambda f: _sine(f, 0)),
+        defined("double @cos(double %x)", lambda f: _sine(f, 1)),
+        defined("double @tan(double %x)", lambda f: f.binary("fdiv", _sine(f, 0), _sine(f, 1), "double")),
+    ])  # fmt: skip
 
-; 64 bits of the table from a bit on.
-define internal i64 @angle_bits(i64 %from) {{
-  %word = lshr i64 %from, 6
-  %shift = and i64 %from, 63
-  %following = add i64 %word, 1
-  %place = getelementptr i64, ptr @two_over_pi, i64 %word
-  %next = getelementptr i64, ptr @two_over_pi, i64 %following
-  %high = load i64, ptr %place
-  %low = load i64, ptr %next
-  %found = call i64 @llvm.fshl.i64(i64 %high, i64 %low, i64 %shift)
-  ret i64 %found
-}}
 
-; The quadrant of an angle, and what is left: at most pi/4 on either side.
-define internal {{ i64, double }} @reduced_angle(double %x) noinline {{
-  %bits = bitcast double %x to i64
-  %shifted = lshr i64 %bits, 52
-  %exponent = and i64 %shifted, 2047
-  %fraction = and i64 %bits, {(1 << 52) - 1}
-  %m = or i64 %fraction, {1 << 52}
-  %start = sub i64 %exponent, {1075 + 2 - _BEFORE}
-  %start1 = add i64 %start, 64
-  %start2 = add i64 %start, 128
-  %w2 = call i64 @angle_bits(i64 %start)
-  %w1 = call i64 @angle_bits(i64 %start1)
-  %w0 = call i64 @angle_bits(i64 %start2)
-  %wide.m = zext i64 %m to i128
-  %wide0 = zext i64 %w0 to i128
-  %wide1 = zext i64 %w1 to i128
-  %product0 = mul i128 %wide.m, %wide0
-  %product1 = mul i128 %wide.m, %wide1
-  %carry0 = lshr i128 %product0, 64
-  %sum1 = add i128 %product1, %carry0
-  %p0 = trunc i128 %product0 to i64
-  %p1 = trunc i128 %sum1 to i64
-  %carry1.wide = lshr i128 %sum1, 64
-  %carry1 = trunc i128 %carry1.wide to i64
-  %product2 = mul i64 %m, %w2
-  %p2 = add i64 %product2, %carry1
-  ; two bits of the quadrant, and the rest as a fraction of it
-  %quadrant = lshr i64 %p2, 62
-  %high = call i64 @llvm.fshl.i64(i64 %p2, i64 %p1, i64 2)
-  %low = call i64 @llvm.fshl.i64(i64 %p1, i64 %p0, i64 2)
-  %above = icmp slt i64 %high, 0
-  %one = zext i1 %above to i64
-  %nearest = add i64 %quadrant, %one
-  %not.high = xor i64 %high, -1
-  %not.low = xor i64 %low, -1
-  %size.high = select i1 %above, i64 %not.high, i64 %high
-  %size.low = select i1 %above, i64 %not.low, i64 %low
-  %zeros = call i64 @llvm.ctlz.i64(i64 %size.high, i1 false)
-  %none = icmp eq i64 %zeros, 64
-  %shift = and i64 %zeros, 63
-  %moved = call i64 @llvm.fshl.i64(i64 %size.high, i64 %size.low, i64 %shift)
-  %top = select i1 %none, i64 %size.low, i64 %moved
-  %number = uitofp i64 %top to double
-  ; times 2**(-64 - zeros)
-  %scale.exponent = sub i64 {1023 - 64}, %zeros
-  %scale.bits = shl i64 %scale.exponent, 52
-  %scale = bitcast i64 %scale.bits to double
-  %part = fmul double %number, %scale
-  %size = fmul double %part, 0x3FF921FB54442D18
-  %less = fneg double %size
-  %turned = select i1 %above, double %less, double %size
-  ; a negative angle is the mirror image
-  %is.negative = icmp slt i64 %bits, 0
-  %mirrored = fneg double %turned
-  %rest = select i1 %is.negative, double %mirrored, double %turned
-  %opposite = sub i64 0, %nearest
-  %way = select i1 %is.negative, i64 %opposite, i64 %nearest
-  %four = and i64 %way, 3
-  %a = insertvalue {{ i64, double }} undef, i64 %four, 0
-  %b = insertvalue {{ i64, double }} %a, double %rest, 1
-  ret {{ i64, double }} %b
-}}
+_ANGLE = "{ i64, double }"  # a quadrant, and what is left: at most pi/4 on either side
 
-; The sine of an angle, a number of quadrants further on.
-define internal double @far_sine(double %x, i64 %further) noinline {{
-  %nothing = fsub double %x, %x
-  %finite = fcmp oeq double %nothing, 0.0
-  br i1 %finite, label %number, label %no
-no:
-  ret double %nothing
-number:
-  %reduced = call {{ i64, double }} @reduced_angle(double %x)
-  %quadrant = extractvalue {{ i64, double }} %reduced, 0
-  %rest = extractvalue {{ i64, double }} %reduced, 1
-  %sum = add i64 %quadrant, %further
-  %sine = call double @autograph_sin_f64(double %rest)
-  %cosine = call double @autograph_cos_f64(double %rest)
-  %odd.bit = and i64 %sum, 1
-  %odd = icmp ne i64 %odd.bit, 0
-  %value = select i1 %odd, double %cosine, double %sine
-  %half.bit = and i64 %sum, 2
-  %half = icmp ne i64 %half.bit, 0
-  %negative = fneg double %value
-  %found = select i1 %half, double %negative, double %value
-  ret double %found
-}}
-define double @sin(double %x) {{
-  %found = call double @far_sine(double %x, i64 0)
-  ret double %found
-}}
-define double @cos(double %x) {{
-  %found = call double @far_sine(double %x, i64 1)
-  ret double %found
-}}
-define double @tan(double %x) {{
-  %sine = call double @far_sine(double %x, i64 0)
-  %cosine = call double @far_sine(double %x, i64 1)
-  %found = fdiv double %sine, %cosine
-  ret double %found
-}}
-"""
+
+def _joint_bits(f: FunctionBuilder, high: str, low: str, shift: str | int) -> str:
+    """64 bits of two words one after the other, from a bit of the first on."""
+    return f.intrinsic("fshl", "i64", f"i64 {high}", f"i64 {low}", f"i64 {shift}")
+
+
+def _angle_bits(f: FunctionBuilder) -> str:
+    """64 bits of the table, from bit `%from` on."""
+    word = f.binary("lshr", "%from", 6)
+    high, low = (f.field("i64", "@two_over_pi", place, "i64") for place in (word, f.binary("add", word, 1)))
+    return _joint_bits(f, high, low, f.binary("and", "%from", 63))
+
+
+def _reduced_angle(f: FunctionBuilder) -> str:
+    bits = f.convert("bitcast", "double", "%x", "i64")
+    exponent = f.binary("and", f.binary("lshr", bits, 52), 2047)
+    m = f.binary("or", f.binary("and", bits, (1 << 52) - 1), 1 << 52)
+    start = f.binary("sub", exponent, 1075 + 2 - _BEFORE)
+    w2, w1, w0 = (
+        f.call("i64", "@angle_bits", f"i64 {place}")
+        for place in (start, f.binary("add", start, 64), f.binary("add", start, 128))
+    )
+    # The lower 192 bits of m times the three words: p2, p1, p0.
+    wide, wide0, wide1 = (f.convert("zext", "i64", each, "i128") for each in (m, w0, w1))
+    product0 = f.binary("mul", wide, wide0, "i128")
+    product1 = f.binary("mul", wide, wide1, "i128")
+    sum1 = f.binary("add", product1, f.binary("lshr", product0, 64, "i128"), "i128")
+    p0, p1, carry = (
+        f.convert("trunc", "i128", each, "i64") for each in (product0, sum1, f.binary("lshr", sum1, 64, "i128"))
+    )
+    p2 = f.binary("add", f.binary("mul", m, w2), carry)
+    # Two bits of the quadrant, and the rest as a fraction of it.
+    quadrant = f.binary("lshr", p2, 62)
+    high, low = _joint_bits(f, p2, p1, 2), _joint_bits(f, p1, p0, 2)
+    is_above = f.binary("icmp slt", high, 0)
+    nearest = f.binary("add", quadrant, f.convert("zext", "i1", is_above, "i64"))
+    high, low = (f.select(is_above, f.binary("xor", each, -1), each) for each in (high, low))
+    zeros = f.leading_zeros(high, of_zero=True)
+    moved = _joint_bits(f, high, low, f.binary("and", zeros, 63))
+    top = f.select(f.binary("icmp eq", zeros, 64), low, moved)
+    # Times 2**(-64 - zeros).
+    scale = f.convert("bitcast", "i64", f.binary("shl", f.binary("sub", 1023 - 64, zeros), 52), "double")
+    fraction = f.binary("fmul", f.convert("uitofp", "i64", top, "double"), scale, "double")
+    size = f.binary("fmul", fraction, "0x3FF921FB54442D18", "double")
+    turned = f.select(is_above, f.negative("double", size), size, "double")
+    # A negative angle is the mirror image.
+    is_negative = f.binary("icmp slt", bits, 0)
+    rest = f.select(is_negative, f.negative("double", turned), turned, "double")
+    way = f.select(is_negative, f.binary("sub", 0, nearest), nearest)
+    first = f.op(f"insertvalue {_ANGLE} undef, i64 {f.binary('and', way, 3)}, 0")
+    return f.op(f"insertvalue {_ANGLE} {first}, double {rest}, 1")
+
+
+def _far_sine(f: FunctionBuilder) -> str:
+    """The sine of an angle, a number of quadrants further on."""
+    nothing = f.binary("fsub", "%x", "%x", "double")
+    f.leave_unless(f.binary("fcmp oeq", nothing, "0.0", "double"), f"double {nothing}")
+    reduced = f.call(_ANGLE, "@reduced_angle", "double %x")
+    quadrant, rest = (f.op(f"extractvalue {_ANGLE} {reduced}, {number}") for number in (0, 1))
+    quadrants = f.binary("add", quadrant, "%further")
+    sine, cosine = (f.call("double", f"@autograph_{name}_f64", f"double {rest}") for name in ("sin", "cos"))
+    is_odd, is_half = (f.binary("icmp ne", f.binary("and", quadrants, bit), 0) for bit in (1, 2))
+    value = f.select(is_odd, cosine, sine, "double")
+    return f.select(is_half, f.negative("double", value), value, "double")
+
+
+def _sine(f: FunctionBuilder, further: int) -> str:
+    return f.call("double", "@far_sine", "double %x", f"i64 {further}")

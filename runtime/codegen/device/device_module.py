@@ -21,6 +21,7 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import Array, Scalar, Type, Unsupported, signature
 from runtime.llvm import device, target
 from runtime.llvm.device_layout import MOST_BLOCKS
+from runtime.llvm.function_builder import defined
 from runtime.llvm.program import Program
 
 
@@ -104,14 +105,10 @@ def kind_of(type_: Scalar) -> str:
 @functools.cache
 def _record_function() -> int:
     """The address of a function that returns the calling thread's record."""
-    text = f"""
-declare ptr @pthread_getspecific(i32)
-define ptr @record() {{
-  %found = call ptr @pthread_getspecific(i32 {emulator.thread_key().value})
-  ret ptr %found
-}}
-"""
-    (address,) = target.link(target.machine_code(text, ()), ["record"], {})
+    key = f"i32 {emulator.thread_key().value}"
+    declared = "declare ptr @pthread_getspecific(i32)"
+    text = defined("ptr @record()", lambda f: f.call("ptr", "@pthread_getspecific", key))
+    (address,) = target.link(target.machine_code(f"{declared}\n{text}", ()), ["record"], {})
     return address
 
 

@@ -11,73 +11,54 @@ import functools
 
 from runtime.codegen.native_runtime import jit_module
 from runtime.gpu.interface import LAUNCH_FAILED, NOT_READY, PUSH_FAILED, QUERY_FAILED, LaunchCall
+from runtime.llvm.function_builder import FunctionBuilder, defined
 
 _NAME = "autograph_gpu_launch"
 
 
+def _launch(f: FunctionBuilder) -> str:
+    """The status of a launch: 0, a failure's kind and the driver's number of it, or `NOT_READY` for a launch that goes
+    on."""
+    given = {
+        name: f.field("ptr" if type_ is ctypes.c_void_p else "i64", "%call", getattr(LaunchCall, name).offset)
+        for name, type_, *_ in LaunchCall._fields_
+    }
+    popped = f.stack("ptr")
+    pushed = f.call("i32", given["push"], f"ptr {given['context']}")
+    with f.if_then(f.binary("icmp ne", pushed, 0, "i32")):
+        f.end(f"ret i64 {_failure(f, pushed, PUSH_FAILED)}")
+    leave, wait = f.label(), f.label()
+    result = f.stack("i64")
+    f.store("i64", 0, result)
+    f.jump_if(f.is_null(given["kernel"]), wait)
+    grid, block = (f.convert("trunc", "i64", given[name], "i32") for name in ("blocks", "block_size"))
+    shape = [f"i32 {size}" for size in (grid, 1, 1, block, 1, 1, 0)]
+    launch = [f"ptr {given['kernel']}", *shape, "ptr null", f"ptr {given['arguments']}"]
+    status = f.either(
+        f.binary("icmp ne", given["together"], 0), "i32",
+        lambda: f.call("i32", given["launch_together"], *launch),
+        lambda: f.call("i32", given["launch"], *launch, "ptr null"),
+    )  # fmt: skip
+    f.jump_if(f.binary("icmp eq", status, 0, "i32"), wait)
+    f.store("i64", _failure(f, status, LAUNCH_FAILED), result)
+    f.jump(leave)
+    f.begin(wait)
+    with f.loop(0, given["asks"]):
+        answer = f.call("i32", given["query"], "ptr null")
+        is_done = f.binary("icmp eq", answer, 0, "i32")
+        f.store("i64", f.select(is_done, 0, _failure(f, answer, QUERY_FAILED)), result)
+        f.jump_unless(f.binary("icmp eq", answer, NOT_READY, "i32"), leave)
+    f.block(leave)
+    f.call("i32", given["pop"], f"ptr {popped}")
+    return f.load("i64", result)
+
+
+def _failure(f: FunctionBuilder, number: str, kind: int) -> str:
+    return f.binary("or", f.convert("zext", "i32", number, "i64"), kind << 32)
+
+
 def _text() -> str:
-    loads = []
-    for name, type_, *_ in LaunchCall._fields_:
-        loads.append(f"  %p.{name} = getelementptr i8, ptr %call, i64 {getattr(LaunchCall, name).offset}")
-        loads.append(f"  %{name} = load {'ptr' if type_ is ctypes.c_void_p else 'i64'}, ptr %p.{name}")
-    sizes = "i32 %grid, i32 1, i32 1, i32 %block, i32 1, i32 1, i32 0, ptr null, ptr %arguments"
-    fields = "\n".join(loads)
-    return f"""
-define i64 @{_NAME}(ptr %call) {{
-  %popped = alloca ptr
-{fields}
-  %grid = trunc i64 %blocks to i32
-  %block = trunc i64 %block_size to i32
-  %pushed = call i32 %push(ptr %context)
-  %entered = icmp eq i32 %pushed, 0
-  br i1 %entered, label %choose, label %refused
-refused:
-  %why = zext i32 %pushed to i64
-  %outside = or i64 %why, {PUSH_FAILED << 32}
-  ret i64 %outside
-choose:
-  %nothing = icmp eq ptr %kernel, null
-  br i1 %nothing, label %wait, label %some
-some:
-  %all = icmp ne i64 %together, 0
-  br i1 %all, label %meeting, label %apart
-meeting:
-  %one = call i32 %launch_together(ptr %kernel, {sizes})
-  br label %launched
-apart:
-  %other = call i32 %launch(ptr %kernel, {sizes}, ptr null)
-  br label %launched
-launched:
-  %status = phi i32 [ %one, %meeting ], [ %other, %apart ]
-  %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %wait, label %failed
-failed:
-  %wide = zext i32 %status to i64
-  %failure = or i64 %wide, {LAUNCH_FAILED << 32}
-  br label %leave
-wait:
-  %asked = phi i64 [ 0, %choose ], [ 0, %launched ], [ %next, %not_yet ]
-  %found = phi i64 [ 0, %choose ], [ 0, %launched ], [ %state, %not_yet ]
-  %more = icmp slt i64 %asked, %asks
-  br i1 %more, label %ask, label %leave
-ask:
-  %answer = call i32 %query(ptr null)
-  %next = add i64 %asked, 1
-  %number = zext i32 %answer to i64
-  %state = or i64 %number, {QUERY_FAILED << 32}
-  %done = icmp eq i32 %answer, 0
-  br i1 %done, label %leave, label %not_done
-not_done:
-  %busy = icmp eq i32 %answer, {NOT_READY}
-  br i1 %busy, label %not_yet, label %leave
-not_yet:
-  br label %wait
-leave:
-  %result = phi i64 [ %failure, %failed ], [ %found, %wait ], [ 0, %ask ], [ %state, %not_done ]
-  call i32 %pop(ptr %popped)
-  ret i64 %result
-}}
-"""
+    return defined(f"i64 @{_NAME}(ptr %call)", _launch)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ leaves open. A result is allocated by the function; `void NAME_free(void *)` fre
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,11 +22,10 @@ from runtime.codegen.kernel.source import ErrorSite, Interruption, KernelSource,
 from runtime.codegen.passes.parallelize import ThreadCount
 from runtime.kernel_ir.types import SCALARS, Array, Scalar, results
 from runtime.llvm import memory
-from runtime.llvm.function_builder import FunctionBuilder
-from runtime.llvm.memory import HEADER
+from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.memory import COUNT, HEADER, OBJECT, argument
 from runtime.llvm.writer import part_types
 
-_MANY = 1 << 40  # references to an argument: never the last
 _MARK = "\x01"  # on both sides of a detail's number in a message
 
 OUT_OF_MEMORY = "The library can't allocate memory for an array."
@@ -72,55 +72,39 @@ class Result:
         return None in self.shape
 
 
+def _give(f: FunctionBuilder) -> str:
+    """The memory of a result that the caller may free: that of the array, or a copy; null if there is no memory."""
+    own, copy = f.label(), f.label()
+    f.jump_if(f.is_null("%owner"), copy)
+    is_shared = f.binary("icmp ne", f.field("i64", "%owner", COUNT), 1)
+    is_foreign = f.negated(f.is_null(f.field("ptr", "%owner", OBJECT)))
+    is_inside = f.negated(f.is_same("%data", f.at("%owner", HEADER)))
+    f.split(f.any_of(is_shared, is_foreign, is_inside), copy, own)
+    f.begin(own)
+    f.end("ret ptr %data")
+    f.begin(copy)
+    new = f.call("ptr", "@allocate", "i64 %bytes", "i64 1")
+    with f.unless(f.is_null(new)):
+        f.copy(new, "%data", "%bytes")
+    f.run("@drop", "ptr %owner")
+    return new
+
+
+def _free_result(f: FunctionBuilder) -> None:
+    f.leave_if(f.is_null("%data"), "void")
+    f.run("@drop", f"ptr {f.at('%data', -HEADER)}")
+
+
 class CInterface:
     """Writes the C function of a kernel (see `runtime.llvm.program.Interface`)."""
 
     MEMORY = memory.SUPPORT
-    INTERRUPTED = "define internal i1 @interrupted() nounwind {\n  ret i1 false\n}\n"
-    SUPPORT = f"""
-declare i32 @snprintf(ptr, i64, ptr, ...)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-
-; The memory of a result that the caller may free: that of the array, or a copy; null if there is no memory left.
-define internal ptr @give(ptr %owner, ptr %data, i64 %bytes) noinline nounwind {{
-  %none = icmp eq ptr %owner, null
-  br i1 %none, label %copy, label %some
-some:
-  %count = load i64, ptr %owner
-  %shared = icmp ne i64 %count, 1
-  %place = getelementptr %owner, ptr %owner, i64 0, i32 1
-  %holder = load ptr, ptr %place
-  %foreign = icmp ne ptr %holder, null
-  %first = getelementptr i8, ptr %owner, i64 {HEADER}
-  %inside = icmp ne ptr %data, %first
-  %a = or i1 %shared, %foreign
-  %b = or i1 %a, %inside
-  br i1 %b, label %copy, label %own
-own:
-  ret ptr %data
-copy:
-  %new = call ptr @allocate(i64 %bytes, i64 1)
-  %missing = icmp eq ptr %new, null
-  br i1 %missing, label %out, label %fill
-fill:
-  call void @llvm.memcpy.p0.p0.i64(ptr %new, ptr %data, i64 %bytes, i1 false)
-  br label %out
-out:
-  call void @drop(ptr %owner)
-  ret ptr %new
-}}
-
-define internal void @free_result(ptr %data) noinline nounwind {{
-  %none = icmp eq ptr %data, null
-  br i1 %none, label %out, label %some
-some:
-  %owner = getelementptr i8, ptr %data, i64 -{HEADER}
-  call void @drop(ptr %owner)
-  br label %out
-out:
-  ret void
-}}
-"""
+    INTERRUPTED = defined("internal i1 @interrupted() nounwind", lambda f: "false")
+    SUPPORT = "\n".join([
+        "declare i32 @snprintf(ptr, i64, ptr, ...)",
+        defined("internal ptr @give(ptr %owner, ptr %data, i64 %bytes) noinline nounwind", _give),
+        defined("internal void @free_result(ptr %data) noinline nounwind", _free_result),
+    ])  # fmt: skip
 
     def __init__(
         self,
@@ -152,12 +136,11 @@ out:
             arrays = [parts[0] for item, parts in values if isinstance(item, Array)]
             self._failures([parts[0] for _, parts in head], head[0][0], arrays)
         self._store_results(values)
-        f.line("ret i32 0")
+        f.end("ret i32 0")
         self._out_of_memory()
         free = ""
         if self._free:
-            lines = [f"define void @{self._free}(ptr %data) nounwind {{", "  call void @free_result(ptr %data)"]
-            free = "\n".join([*lines, "  ret void", "}"])
+            free = defined(f"void @{self._free}(ptr %data) nounwind", lambda f: f.run("@free_result", "ptr %data"))
         return "\n".join([*self._globals, f"@{self._threads} = external global i64", f.text(), free])
 
     def _returned_results(self) -> Iterator[tuple[int, Result]]:
@@ -184,24 +167,21 @@ out:
         """Clears the message, and looks at the sizes."""
         f = self._f
         with f.if_then(f.binary("icmp ne", "%room", 0)):
-            f.line("store i8 0, ptr %message")
+            f.store("i8", 0, "%message")
         if self._has_weights:
-            self._reject_if(f.op("icmp eq ptr %weights, null"), "weights is a null pointer.")
+            self._reject_if(f.is_null("%weights"), "weights is a null pointer.")
         for number, each in enumerate(self._parameters):
             if not each.is_given or each.slot.kind != "array":
                 continue
-            self._reject_if(f.op(f"icmp eq ptr %x{number}, null"), f"{each.name} is a null pointer.")
+            self._reject_if(f.is_null(f"%x{number}"), f"{each.name} is a null pointer.")
             for axis in each.open_axes:
                 wrong = f.binary("icmp slt", f"%x{number}.{axis}", 0)
                 self._reject_if(wrong, f"{each.name}_dim{axis} is negative.")
 
     def _reject_if(self, wrong: str, message: str) -> None:
-        f, base = self._f, self._f.name()[1:]
-        f.line(f"br i1 {wrong}, label %{base}.bad, label %{base}.good")
-        f.begin(f"{base}.bad")
-        self._write_message(message, [])
-        f.line(f"ret i32 {errors.INVALID_ARGUMENT}")
-        f.begin(f"{base}.good")
+        with self._f.if_then(wrong):
+            self._write_message(message, [])
+            self._f.end(f"ret i32 {errors.INVALID_ARGUMENT}")
 
     def _arguments(self, types: Sequence[Scalar | Array]) -> list[str]:
         f = self._f
@@ -230,7 +210,7 @@ out:
                 given.append(f"{type_.ir} %x{number}")
         for constant, type_ in zip(self._source.constants, rest, strict=True):
             if isinstance(constant, ThreadCount):
-                given.append(f"i64 {f.op(f'load i64, ptr @{self._threads}')}")
+                given.append(f"i64 {f.load('i64', f'@{self._threads}')}")
             elif isinstance(constant, np.ndarray):
                 given += self._array(self._constant(constant), list(map(str, constant.shape)))
             else:
@@ -244,20 +224,16 @@ out:
 
     def _weight(self, place: int) -> str:
         """The address of a weight: what `weights` points to begins with these addresses."""
-        return self._f.op(f"load ptr, ptr {self._f.at('%weights', 8 * place)}")
+        return self._f.field("ptr", "%weights", 8 * place)
 
     def _number(self, place: int, type_: Scalar) -> str:
         f, data = self._f, self._weight(place)
         if type_.kind == "b":
-            return f.binary("icmp ne", f.op(f"load i8, ptr {data}"), 0, "i8")
-        return f.op(f"load {type_.ir}, ptr {data}")
+            return f.binary("icmp ne", f.load("i8", data), 0, "i8")
+        return f.load(type_.ir, data)
 
     def _array(self, data: str, sizes: Sequence[str]) -> list[str]:
-        f = self._f
-        owner = f.stack("%owner", align=16)
-        f.line(f"store i64 {_MANY}, ptr {owner}")
-        f.line(f"store ptr {owner}, ptr {f.op(f'getelementptr %owner, ptr {owner}, i64 0, i32 1')}")
-        return [f"ptr {owner}", f"ptr {data}", *(f"i64 {size}" for size in sizes)]
+        return [f"ptr {argument(self._f)}", f"ptr {data}", *(f"i64 {size}" for size in sizes)]
 
     def _constant(self, array: np.ndarray) -> str:
         content = np.ascontiguousarray(array).tobytes()
@@ -271,31 +247,28 @@ out:
     def _call(self, callee: Any, given: Sequence[str]) -> list[str]:
         f, types = self._f, part_types(callee.result)
         if callee.direct:
-            called = f"@{callee.symbol}({', '.join(given)})"
             if types:
-                return [f.op(f"call {types[0]} {called}")]
-            f.line(f"call void {called}")
+                return [f.call(types[0], f"@{callee.symbol}", *given)]
+            f.run(f"@{callee.symbol}", *given)
             return []
         places = [f.stack(type_, align=16) for type_ in types]
-        outs = [f"ptr {place}" for place in places]
-        status = f.op(f"call i32 @{callee.symbol}({', '.join([*given, *outs])})")
-        f.line(f"br i1 {f.binary('icmp eq', status, 0, 'i32')}, label %called, label %memory")
-        f.begin("called")
-        return [f.op(f"load {type_}, ptr {place}") for type_, place in zip(types, places)]
+        status = f.call("i32", f"@{callee.symbol}", *given, *(f"ptr {place}" for place in places))
+        f.jump_unless(f.binary("icmp eq", status, 0, "i32"), "memory")
+        return [f.load(type_, place) for type_, place in zip(types, places)]
 
     def _failures(self, numbers: Sequence[str], type_: Scalar, arrays: Sequence[str]) -> None:
         """Leaves with an error's code and message where the kernel's status is one."""
         f = self._f
         status, *details = numbers
-        sites = [f"{type_.ir} {number}, label %site{number}" for number in range(1, len(self._source.errors) + 1)]
-        f.line(f"switch {type_.ir} {status}, label %fine [ {' '.join(sites)} ]")
-        for number, site in enumerate(self._source.errors, 1):
-            f.begin(f"site{number}")
+        sites = {number: f"site{number}" for number in range(1, len(self._source.errors) + 1)}
+        f.switch(type_.ir, status, "fine", sites)
+        for label, site in zip(sites.values(), self._source.errors):
+            f.begin(label)
             code, message = describe(site)
             self._write_message(message, [(detail, site, index) for index, detail in enumerate(details)])
             for owner in arrays:
-                f.line(f"call void @drop(ptr {owner})")
-            f.line(f"ret i32 {code}")
+                f.run("@drop", f"ptr {owner}")
+            f.end(f"ret i32 {code}")
         f.begin("fine")
 
     def _write_message(self, message: str, details: Sequence[tuple[str, ErrorSite, int]]) -> None:
@@ -311,7 +284,7 @@ out:
             dtype = site.dtypes[index] if index < len(site.dtypes) else None
             if dtype is not None and dtype.is_floating:
                 text += "%.9g" if dtype.name == "float32" else "%.17g"
-                values.append(f"double {f.op(f'bitcast i64 {value} to double')}")
+                values.append(f"double {f.convert('bitcast', 'i64', value, 'double')}")
             else:
                 text += "%lld"
                 values.append(f"i64 {value}")
@@ -319,8 +292,7 @@ out:
         name = f"@text.{len(self._globals)}"
         written = "".join(f"\\{byte:02X}" for byte in content)
         self._globals.append(f'{name} = private unnamed_addr constant [{len(content)} x i8] c"{written}"')
-        given = ", ".join(["ptr %message", "i64 %room", f"ptr {name}", *values])
-        f.op(f"call i32 (ptr, i64, ptr, ...) @snprintf({given})")
+        f.call("i32 (ptr, i64, ptr, ...)", "@snprintf", "ptr %message", "i64 %room", f"ptr {name}", *values)
 
     # --- results -----------------------------------------------------------------------------------------------------
 
@@ -351,7 +323,8 @@ out:
                 count = str(size)
                 for each in sizes:
                     count = f.binary("mul", count, each)
-                arrays.append((number, f.op(f"call ptr @give(ptr {owner}, ptr {data}, i64 {count})"), sizes))
+                given_out = f.call("ptr", "@give", f"ptr {owner}", f"ptr {data}", f"i64 {count}")
+                arrays.append((number, given_out, sizes))
                 continue
             type_ = _scalar(result.slot)
             if index is None:
@@ -365,7 +338,7 @@ out:
             if result.weight is not None:
                 numbers.append((result.weight, type_, value))
                 continue
-            with f.if_then(f.op(f"icmp ne ptr %r{number}, null")):
+            with f.unless(f.is_null(f"%r{number}")):
                 self._store(type_, value, f"%r{number}")
         if arrays:
             self._transfer_arrays(arrays)
@@ -376,49 +349,43 @@ out:
     def _store(self, type_: Scalar, value: str, place: str) -> None:
         f = self._f
         if type_.kind == "b":
-            f.line(f"store i8 {f.op(f'zext i1 {value} to i8')}, ptr {place}")
+            f.store("i8", f.convert("zext", "i1", value, "i8"), place)
         else:
-            f.line(f"store {type_.ir} {value}, ptr {place}")
+            f.store(type_.ir, value, place)
 
     def _transfer_arrays(self, arrays: Sequence[tuple[int, str, list[str]]]) -> None:
         """Hands arrays to the caller, and copies the new values of weights to their places."""
         f = self._f
         lacking = "false"
         for _, data, _ in arrays:
-            lacking = f.any_of(lacking, f.op(f"icmp eq ptr {data}, null"))
-        f.line(f"br i1 {lacking}, label %lacking, label %enough")
-        f.begin("lacking")
-        for _, data, _ in arrays:
-            f.line(f"call void @free_result(ptr {data})")
-        f.line("br label %memory")
-        f.begin("enough")
+            lacking = f.any_of(lacking, f.is_null(data))
+        with f.if_then(lacking):
+            for _, data, _ in arrays:
+                f.run("@free_result", f"ptr {data}")
+            f.jump("memory")
         for number, data, sizes in arrays:
             weight = self._results[number].weight
             if weight is not None:
                 count = str(_scalar(self._results[number].slot).size)
                 for each in sizes:
                     count = f.binary("mul", count, each)
-                copied = f"ptr {self._weight(weight)}, ptr {data}, i64 {count}, i1 false"
-                f.line(f"call void @llvm.memcpy.p0.p0.i64({copied})")
-                f.line(f"call void @free_result(ptr {data})")
+                f.copy(self._weight(weight), data, count)
+                f.run("@free_result", f"ptr {data}")
                 continue
             if self._results[number].gives_sizes:
-                with f.if_then(f.op(f"icmp ne ptr %s{number}, null")):
+                with f.unless(f.is_null(f"%s{number}")):
                     for axis, size in enumerate(sizes):
-                        f.line(f"store i64 {size}, ptr {f.at(f'%s{number}', 8 * axis)}")
-            base = f.name()[1:]
-            f.line(f"br i1 {f.op(f'icmp ne ptr %r{number}, null')}, label %{base}.wanted, label %{base}.not")
-            f.begin(f"{base}.wanted")
-            f.line(f"store ptr {data}, ptr %r{number}")
-            f.line(f"br label %{base}.end")
-            f.begin(f"{base}.not")
-            f.line(f"call void @free_result(ptr {data})")
-            f.block(f"{base}.end")
+                        f.store("i64", size, f.at(f"%s{number}", 8 * axis))
+            f.if_else(
+                f.is_null(f"%r{number}"),
+                functools.partial(f.run, "@free_result", f"ptr {data}"),
+                functools.partial(f.store, "ptr", data, f"%r{number}"),
+            )
 
     def _out_of_memory(self) -> None:
         self._f.begin("memory")
         self._write_message(OUT_OF_MEMORY, [])
-        self._f.line(f"ret i32 {errors.RESOURCE_EXHAUSTED}")
+        self._f.end(f"ret i32 {errors.RESOURCE_EXHAUSTED}")
 
 
 def _scalar(slot: Slot) -> Scalar:

@@ -16,6 +16,7 @@ from runtime.codegen.native_runtime import gemm, thread_pool
 from runtime.graph.ir import Graph
 from runtime.graph.spans import at_span
 from runtime.llvm import memory, target, threads
+from runtime.llvm.function_builder import FunctionBuilder, defined
 from runtime.ops.random.stateful import Borrowed
 
 # What kernels allocate large arrays by. The C library's own: a library doesn't keep memory that is free.
@@ -97,15 +98,7 @@ def _source(function: CFunction) -> KernelSource:
 
 
 def _thread_count(name: str) -> str:
-    return f"""
-@{_THREADS} = global i64 1
+    def write(f: FunctionBuilder) -> None:
+        f.store("i64", f.min(f.max("%count", 1), thread_pool.MOST_THREADS), f"@{_THREADS}")
 
-define void @{name}_set_threads(i64 %count) {{
-  %least = icmp slt i64 %count, 1
-  %some = select i1 %least, i64 1, i64 %count
-  %most = icmp sgt i64 %some, {thread_pool.MOST_THREADS}
-  %number = select i1 %most, i64 {thread_pool.MOST_THREADS}, i64 %some
-  store i64 %number, ptr @{_THREADS}
-  ret void
-}}
-"""
+    return "\n".join([f"@{_THREADS} = global i64 1", defined(f"void @{name}_set_threads(i64 %count)", write)])

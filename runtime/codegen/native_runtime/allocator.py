@@ -23,7 +23,7 @@ from typing import Any
 
 from runtime.codegen.native_runtime.jit_module import link
 from runtime.llvm import memory
-from runtime.llvm.function_builder import INTRINSICS, FunctionBuilder, defined
+from runtime.llvm.function_builder import FunctionBuilder, defined
 
 TAKE, GIVE = "autograph_take_block", "autograph_give_block"
 LEAST = memory.KEPT  # bytes; smaller blocks are left to malloc
@@ -51,22 +51,21 @@ def _plain() -> str:
 
 def _count(f: FunctionBuilder, step: str, size: str) -> str:
     """Adds to the number of cached bytes, or takes away from it; gives what it was."""
-    return f.op(f"atomicrmw {step} ptr @kept, i64 {size} monotonic")
+    return f.update(step, "i64", "@kept", size)
 
 
 def _slot(f: FunctionBuilder, number: str) -> str:
-    return f.op(f"getelementptr ptr, ptr @slots, i64 {number}")
+    return f.at("@slots", number, "ptr")
 
 
 def _emptied(f: FunctionBuilder, slot: str) -> str:
     """The block of a slot, which is empty then; null if it was empty."""
-    return f.op(f"atomicrmw xchg ptr {slot}, ptr null acq_rel")
+    return f.update("xchg", "ptr", slot, "null", "acq_rel")
 
 
 def _filled(f: FunctionBuilder, slot: str, block: str) -> str:
     """Puts a block into a slot if that is empty; whether it was."""
-    exchange = f.op(f"cmpxchg ptr {slot}, ptr null, ptr {block} acq_rel monotonic")
-    return f.op(f"extractvalue {{ ptr, i1 }} {exchange}, 1")
+    return f.replace("ptr", slot, "null", block, "acq_rel monotonic")
 
 
 def _usable_size(f: FunctionBuilder, block: str) -> str:
@@ -75,7 +74,7 @@ def _usable_size(f: FunctionBuilder, block: str) -> str:
 
 def _row(f: FunctionBuilder) -> str:
     """The first slot of the row for blocks of `%bytes`, at least `LEAST`; the last row has all larger ones."""
-    zeros = f.call("i64", "@llvm.ctlz.i64", "i64 %bytes", "i1 true")
+    zeros = f.leading_zeros("%bytes")
     first = f.binary("mul", f.binary("sub", str(64 - LEAST.bit_length()), zeros), _IN_ROW)
     return f.min(first, _SLOTS - _IN_ROW)
 
@@ -143,10 +142,10 @@ def _take(f: FunctionBuilder) -> str:
     block = f.either(f.is_null(first), "ptr", retried, lambda: first)
     is_huge = f.all_of(f.negated(f.is_null(block)), f.binary("icmp uge", "%bytes", _HUGE_PAGES))
     with f.if_then(is_huge):
-        start = f.op(f"ptrtoint ptr {block} to i64")
+        start = f.convert("ptrtoint", "ptr", block, "i64")
         page = f.binary("and", f.binary("add", start, _PAGE - 1), -_PAGE)
         length = f.binary("sub", f.binary("add", start, "%bytes"), page)
-        place = f.op(f"inttoptr i64 {page} to ptr")
+        place = f.convert("inttoptr", "i64", page, "ptr")
         f.call("i32", "@madvise", f"ptr {place}", f"i64 {length}", f"i32 {_MADV_HUGEPAGE}")
     return block
 
@@ -170,9 +169,7 @@ def _keeping() -> str:
 @kept = internal global i64 0
 declare i64 @malloc_usable_size(ptr)
 declare i32 @madvise(ptr, i64, i32)
-declare i64 @llvm.ctlz.i64(i64, i1)
 """,
-        *INTRINSICS,
         defined("internal i64 @row(i64 %bytes)", _row),
         defined("internal ptr @find(i64 %bytes)", _find),
         defined("internal void @clear(i64 %first, i64 %end)", _clear),

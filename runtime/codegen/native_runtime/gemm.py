@@ -28,7 +28,7 @@ from pathlib import Path
 
 from runtime.codegen.native_runtime import jit_module, thread_pool
 from runtime.codegen.native_runtime.gemm_pack import DEPTH, LINE_PADDING, VECTORS, Packing
-from runtime.llvm.function_builder import INTRINSICS, FunctionBuilder
+from runtime.llvm.function_builder import FunctionBuilder
 from runtime.llvm.products import SYMBOLS
 from runtime.llvm.threads import RUN, SHARE
 
@@ -51,14 +51,7 @@ class _Gemm(Packing):
 
     def text(self) -> str:
         """The LLVM code of all of them. The pool's threads run `@part`."""
-        vector, mask = self.vector, self.mask
-        declarations = [
-            f"declare {vector} @llvm.fmuladd.{self.suffix}({vector}, {vector}, {vector})",
-            f"declare {vector} @llvm.masked.load.{self.suffix}.p0(ptr, i32, {mask}, {vector})",
-            f"declare void @llvm.masked.store.{self.suffix}.p0({vector}, ptr, i32, {mask})",
-            f"declare {self.type} @llvm.vector.reduce.fadd.{self.suffix}({self.type}, {vector})",
-            _run_serially() if sys.platform == "win32" else f"declare void @{RUN}(ptr, ptr, i64, i64, i64)",
-        ]
+        pool = _run_serially() if sys.platform == "win32" else f"declare void @{RUN}(ptr, ptr, i64, i64, i64)"
         tiles = [self._tile(height, kind) for height in self.heights for kind in self._kinds()]
         parts = [
             self._copy_block(),
@@ -68,7 +61,7 @@ class _Gemm(Packing):
             self._part(),
             self._entry(),
         ]
-        return "\n".join([*INTRINSICS, *declarations, *tiles, *parts])
+        return "\n".join([pool, *tiles, *parts])
 
     # --- tiles -------------------------------------------------------------------------------------------------------
 
@@ -89,41 +82,33 @@ class _Gemm(Packing):
         last = c.binary("sub", "%rows", 1)
         numbers = [c.min(row, last) for row in range(height)]
         offsets = [c.binary("mul", number, "%a_row") for number in numbers]
-        c.block("first")
-        c.line("br label %trip")
-        c.begin("trip")
-        following, after_a, after_b = c.name(), c.name(), c.name()
-        k = c.op(f"phi i64 [ 0, %first ], [ {following}, %trip ]")
-        a = c.op(f"phi ptr [ %a, %first ], [ {after_a}, %trip ]")
-        b = c.op(f"phi ptr [ %b, %first ], [ {after_b}, %trip ]")
-        new = [[c.name() for _ in vectors] for _ in offsets]
-        sums = [
-            [c.op(f"phi {self.vector} [ zeroinitializer, %first ], [ {value}, %trip ]") for value in row] for row in new
-        ]
-        across = [self._load(c, b, v, masks) for v in vectors]
-        for offset, totals, results in zip(offsets, sums, new):
-            factor = self._splat(c, c.op(f"load {self.type}, ptr {c.at(a, offset)}, align {self.size}"))
-            for v in vectors:
-                c.line(f"{results[v]} = {self._fma(factor, across[v], totals[v])}")
-        c.line(f"{following} = add i64 {k}, 1")
-        c.line(f"{after_a} = getelementptr i8, ptr {a}, i64 %a_k")
-        c.line(f"{after_b} = getelementptr i8, ptr {b}, i64 %b_k")
-        c.line(f"br i1 {c.binary('icmp slt', following, '%inner')}, label %trip, label %done")
-        c.begin("done")
+        zero = (self.vector, "zeroinitializer")
+        start = [("i64", "0"), ("ptr", "%a"), ("ptr", "%b"), *[zero] * (height * len(vectors))]
+        with c.forever(*start) as trip:
+            k, a, b, *sums = trip.values
+            across = [self._load(c, b, v, masks) for v in vectors]
+            new = []
+            for offset in offsets:
+                factor = self._splat(c, c.load(self.type, c.at(a, offset)))
+                totals, sums = sums[: len(vectors)], sums[len(vectors) :]
+                new.append([c.multiply_add(self.vector, factor, across[v], totals[v]) for v in vectors])
+            following = c.binary("add", k, 1)
+            trip.following = [following, c.at(a, "%a_k"), c.at(b, "%b_k"), *(value for row in new for value in row)]
+            c.jump_unless(c.binary("icmp slt", following, "%inner"), trip.end)
         places = [c.at("%out", c.binary("mul", number, "%out_row")) for number in numbers]
-        c.line("br i1 %add, label %onto, label %fresh")
-        for block in ("onto", "fresh"):
-            c.begin(block)
-            values = new
-            if block == "onto":  # all are read before any is written, since the last row may be repeated
-                values = [
-                    [c.binary("fadd", self._load(c, place, v, masks), row[v], self.vector) for v in vectors]
-                    for place, row in zip(places, new)
-                ]
-            for place, row in zip(places, values):
+
+        def write(rows: list[list[str]]) -> None:
+            for place, row in zip(places, rows):
                 for v in vectors:
                     self._store(c, row[v], place, v, masks)
-            c.line("ret void")
+            c.end("ret void")
+
+        with c.if_then("%add"):  # all are read before any is written, since the last row may be repeated
+            write([
+                [c.binary("fadd", self._load(c, place, v, masks), row[v], self.vector) for v in vectors]
+                for place, row in zip(places, new)
+            ])  # fmt: skip
+        write(new)
         return c.text()
 
     # --- products by a vector ----------------------------------------------------------------------------------------
@@ -144,7 +129,7 @@ class _Gemm(Packing):
             at = c.binary("mul", k, self.size)
             x = [self._load(c, c.at("%x", at), v, masks) for v in vectors]
             values = [self._load(c, c.at(line, at), v, masks) for line in lines for v in vectors]
-            return [c.op(self._fma(value, x[n % VECTORS], sums[n])) for n, value in enumerate(values)]
+            return [c.multiply_add(self.vector, value, x[n % VECTORS], sums[n]) for n, value in enumerate(values)]
 
         with c.loop("%first", "%last", _ROWS_AT_ONCE) as i:
             left = c.binary("sub", c.binary("sub", "%last", i.index), 1)
@@ -158,12 +143,10 @@ class _Gemm(Packing):
                 value = sums[line * VECTORS]
                 for other in sums[line * VECTORS + 1 : (line + 1) * VECTORS]:
                     value = c.binary("fadd", value, other, self.vector)
-                total = c.op(
-                    f"call reassoc {self.type} @llvm.vector.reduce.fadd.{self.suffix}({self.type} 0.0, {self.vector} "
-                    f"{value})"
-                )
-                c.line(f"store {self.type} {total}, ptr {c.at('%out', c.binary('mul', number, self.size))}")
-        c.line("ret void")
+                operands = f"{self.type} 0.0", f"{self.vector} {value}"
+                total = c.intrinsic("vector.reduce.fadd", self.type, *operands, flags="reassoc ")
+                c.store(self.type, total, c.at("%out", c.binary("mul", number, self.size)))
+        c.end("ret void")
         return c.text()
 
     # --- parts -------------------------------------------------------------------------------------------------------
@@ -173,24 +156,20 @@ class _Gemm(Packing):
         c = FunctionBuilder("define internal ptr @part(ptr %record) nounwind")
         panel = c.stack(f"[{DEPTH * self.width} x {self.type}]", align=64)
         block = c.stack(f"[{self.block_bytes} x i8]", align=64)
-        common = c.op("load ptr, ptr %record")
-        number = c.op(f"load i64, ptr {c.at('%record', 8)}")
+        common = c.load("ptr", "%record")
+        number = c.field("i64", "%record", 8)
         of = {}
         for position, field in enumerate(self._FIELDS):
-            of[field] = c.op(f"load {'ptr' if position < 3 else 'i64'}, ptr {c.at(common, 8 * position)}")
+            of[field] = c.field("ptr" if position < 3 else "i64", common, 8 * position)
         first_row = c.binary("mul", c.binary("sdiv", number, of["across"]), of["height"])
         last_row = c.min(c.binary("add", first_row, of["height"]), of["rows"])
         first = c.binary("mul", c.binary("srem", number, of["across"]), of["width"])
         last = c.min(c.binary("add", first, of["width"]), of["columns"])
-        c.line(f"br i1 {c.binary('icmp ne', of['along'], 0)}, label %along, label %tiles")
-        c.begin("along")
-        c.line(
-            f"call void @along_rows(ptr {of['a']}, ptr {of['b']}, ptr {of['out']}, i64 {of['inner']}, i64 {first_row}, "
-            f"i64 {last_row})"
-        )
-        c.line("ret ptr null")
-        c.begin("tiles")
-        transposed_a = c.op(f"trunc i64 {of['transposed']} to i1")
+        with c.if_then(c.binary("icmp ne", of["along"], 0)):
+            matrices = (f"ptr {of[name]}" for name in ("a", "b", "out"))
+            c.run("@along_rows", *matrices, f"i64 {of['inner']}", f"i64 {first_row}", f"i64 {last_row}")
+            c.end("ret ptr null")
+        transposed_a = c.convert("trunc", "i64", of["transposed"], "i1")
         transposed_b = c.binary("icmp uge", of["transposed"], 2)
         one = str(self.size)
         a_line = c.binary("mul", c.select(transposed_a, of["rows"], of["inner"]), one)
@@ -226,10 +205,8 @@ class _Gemm(Packing):
                 with c.if_then(blocked):
                     height = c.binary("sub", bottom, top)
                     lines, elements = c.select(transposed_a, inner, height), c.select(transposed_a, height, inner)
-                    c.line(
-                        f"call void @copy(ptr {a}, i64 {a_line}, ptr {block}, i64 {block_line}, i64 {lines}, "
-                        f"i64 {elements})"
-                    )
+                    given = f"ptr {a}, i64 {a_line}, ptr {block}, i64 {block_line}, i64 {lines}, i64 {elements}"
+                    c.run("@copy", given)
                 a = c.select(blocked, block, a, "ptr")
                 with c.loop(first, last, self.width) as column:
                     j = column.index
@@ -238,14 +215,14 @@ class _Gemm(Packing):
                     given = f"ptr {b}, i64 {b_line}, ptr {panel}, i64 {inner}, i64 {columns}"
                     for condition, function in ((transposed_b, "pack_transposed"), (copied, "pack")):
                         with c.if_then(condition):
-                            c.line(f"call void @{function}({given})")
+                            c.run(f"@{function}", given)
                     across = f"ptr {c.select(direct, b, panel, 'ptr')}, i64 {stride}"
                     out = c.at(c.at(of["out"], c.binary("mul", j, one)), c.binary("mul", top, out_row))
                     given = f"{across}, ptr {{out}}, i64 {out_row}, i64 {{rows}}, i64 {columns}, {add}"
                     self._tiles(
                         c, c.binary("sub", bottom, top), inner, (a, tile_row, tile_k), out, out_row, columns, given
                     )
-        c.line("ret ptr null")
+        c.end("ret ptr null")
         return c.text()
 
     def _tiles(
@@ -281,7 +258,7 @@ class _Gemm(Packing):
             conditions["wide"] = c.all_of(conditions["wide"], c.negated(conditions["whole"]))
         for kind in self._kinds():
             with c.if_then(conditions[kind]):
-                c.line(f"call void @tile_{height}_{kind}({given})")
+                c.run(f"@tile_{height}_{kind}", given)
 
     def _entry(self) -> str:
         """The entry point: divides the product into parts and runs them."""
@@ -291,7 +268,10 @@ class _Gemm(Packing):
         )
         common = c.stack(f"[{len(self._FIELDS)} x i64]")
         records = c.stack(f"[{_MAX_PARTS} x {{ ptr, i64 }}]")
-        transposed_a, transposed_b = c.op("trunc i64 %transposed to i1"), c.binary("icmp uge", "%transposed", 2)
+        transposed_a, transposed_b = (
+            c.convert("trunc", "i64", "%transposed", "i1"),
+            c.binary("icmp uge", "%transposed", 2),
+        )
         # A matrix by a column, and a row by a transposed matrix, are dot products along the matrix's rows. A transposed
         # matrix by a column is computed as a row by the matrix.
         one_column = c.binary("icmp eq", "%columns", 1)
@@ -318,15 +298,15 @@ class _Gemm(Packing):
         height = c.binary("mul", c.ceil_div(height, _MIN_PACKED_ROWS), _MIN_PACKED_ROWS)
         count = c.binary("mul", c.ceil_div(rows, height), across)
         shape = [height, c.binary("mul", width, self.width), across]
-        fields = [a, b, "%out", rows, "%inner", columns, transposed, c.op(f"zext i1 {along} to i64"), *shape]
+        fields = [a, b, "%out", rows, "%inner", columns, transposed, c.convert("zext", "i1", along, "i64"), *shape]
         for position, value in enumerate(fields):
-            c.line(f"store {'ptr' if position < 3 else 'i64'} {value}, ptr {c.at(common, 8 * position)}")
+            c.store("ptr" if position < 3 else "i64", value, c.at(common, 8 * position))
         with c.loop(0, count) as k:
             record = c.at(records, c.binary("mul", k.index, 16))
-            c.line(f"store ptr {common}, ptr {record}")
-            c.line(f"store i64 {k.index}, ptr {c.at(record, 8)}")
-        c.line(f"call void @{RUN}(ptr @part, ptr {records}, i64 16, i64 {count}, i64 %threads)")
-        c.line("ret void")
+            c.store("ptr", common, record)
+            c.store("i64", k.index, c.at(record, 8))
+        c.run(f"@{RUN}", "ptr @part", f"ptr {records}", "i64 16", f"i64 {count}", "i64 %threads")
+        c.end("ret void")
         return c.text()
 
 
@@ -334,8 +314,8 @@ def _run_serially() -> str:
     """Runs the parts one after the other, on systems without the pool."""
     c = FunctionBuilder(f"define internal void @{RUN}(ptr %entry, ptr %records, i64 %size, i64 %count, i64 %threads)")
     with c.loop(0, "%count") as k:
-        c.op(f"call ptr %entry(ptr {c.at('%records', c.binary('mul', k.index, '%size'))})")
-    c.line("ret void")
+        c.call("ptr", "%entry", f"ptr {c.at('%records', c.binary('mul', k.index, '%size'))}")
+    c.end("ret void")
     return c.text()
 
 

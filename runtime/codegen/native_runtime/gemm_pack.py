@@ -21,7 +21,6 @@ class Packing:
         self.lanes = vector_bytes // self.size
         self.vector = f"<{self.lanes} x {self.type}>"
         self.mask = f"<{self.lanes} x i1>"
-        self.suffix = f"v{self.lanes}f{8 * self.size}"
         self.width = VECTORS * self.lanes  # columns of a tile
         self.block_rows = _BLOCK_BYTES // (DEPTH * self.size)
         # 16 vector registers hold 6 x 2 accumulators and their operands, 32 registers 8 x 2.
@@ -40,39 +39,26 @@ class Packing:
 
     def _lanes_of(self, c: FunctionBuilder, count: str, vector: int) -> str:
         """The mask of the lanes of a row's vector that are among its `count` elements."""
-        left = c.op(f"trunc i64 {c.binary('sub', count, vector * self.lanes)} to i32")
+        left = c.convert("trunc", "i64", c.binary("sub", count, vector * self.lanes), "i32")
         kind = f"<{self.lanes} x i32>"
-        first = c.op(f"insertelement {kind} poison, i32 {left}, i64 0")
-        everywhere = c.op(f"shufflevector {kind} {first}, {kind} poison, {kind} zeroinitializer")
         numbers = ", ".join(f"i32 {lane}" for lane in range(self.lanes))
-        return c.op(f"icmp slt {kind} <{numbers}>, {everywhere}")
+        return c.binary("icmp slt", f"<{numbers}>", c.splat(kind, "i32", left), kind)
 
     def _load(self, c: FunctionBuilder, base: str, v: int, masks: list[str]) -> str:
         place = c.at(base, v * self.lanes * self.size)
         if not masks:
-            return c.op(f"load {self.vector}, ptr {place}, align {self.size}")
-        return c.op(
-            f"call {self.vector} @llvm.masked.load.{self.suffix}.p0(ptr {place}, i32 {self.size}, {self.mask} "
-            f"{masks[v]}, {self.vector} zeroinitializer)"
-        )
+            return c.load(self.vector, place, self.size)
+        return c.masked_load(self.vector, place, self.size, f"{self.mask} {masks[v]}")
 
     def _store(self, c: FunctionBuilder, value: str, base: str, v: int, masks: list[str]) -> None:
         place = c.at(base, v * self.lanes * self.size)
         if not masks:
-            c.line(f"store {self.vector} {value}, ptr {place}, align {self.size}")
+            c.store(self.vector, value, place, self.size)
             return
-        c.line(
-            f"call void @llvm.masked.store.{self.suffix}.p0({self.vector} {value}, ptr {place}, i32 {self.size}, "
-            f"{self.mask} {masks[v]})"
-        )
+        c.masked_store(self.vector, value, place, self.size, f"{self.mask} {masks[v]}")
 
     def _splat(self, c: FunctionBuilder, scalar: str) -> str:
-        first = c.op(f"insertelement {self.vector} poison, {self.type} {scalar}, i64 0")
-        return c.op(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer")
-
-    def _fma(self, x: str, y: str, z: str) -> str:
-        vector = self.vector
-        return f"call {vector} @llvm.fmuladd.{self.suffix}({vector} {x}, {vector} {y}, {vector} {z})"
+        return c.splat(self.vector, self.type, scalar)
 
     # --- packing -----------------------------------------------------------------------------------------------------
 
@@ -98,7 +84,7 @@ class Packing:
                 move(vector.index, [])
             with c.if_then(c.binary("icmp sgt", rest, 0)):
                 move(whole, [mask])
-        c.line("ret void")
+        c.end("ret void")
         return c.text()
 
     def _pack(self) -> str:
@@ -115,9 +101,9 @@ class Packing:
             target = c.at("%panel", c.binary("mul", k.index, self.width * self.size))
             for v in range(VECTORS):
                 following = c.at(source, (VECTORS + v) * self.lanes * self.size)
-                c.line(f"call void @llvm.prefetch.p0(ptr {following}, i32 0, i32 2, i32 1)")
+                c.prefetch(following)
                 self._store(c, self._load(c, source, v, masks), target, v, [])
-        c.line("ret void")
+        c.end("ret void")
         return c.text()
 
     def _pack_transposed(self) -> str:
@@ -137,23 +123,23 @@ class Packing:
         def copy(first: str, last: str, k: str) -> None:
             with c.loop(first, last) as j:
                 source, target = places(j.index, k)
-                c.line(f"store {self.type} {c.op(f'load {self.type}, ptr {source}')}, ptr {target}")
+                c.store(self.type, c.load(self.type, source), target)
 
         block = f"<{_BLOCK} x {self.type}>"
         with c.loop(0, whole_columns, _BLOCK) as j:
             with c.loop(0, whole_inner, _BLOCK) as k:
                 source, target = places(j.index, k.index)
                 lines = [c.at(source, c.binary("mul", "%b_line", line)) for line in range(_BLOCK)]
-                rows = [c.op(f"load {block}, ptr {line}, align {self.size}") for line in lines]
+                rows = [c.load(block, line, self.size) for line in lines]
                 for row, value in enumerate(_transposed_block(c, rows, block)):
-                    c.line(f"store {block} {value}, ptr {c.at(target, row * panel_row)}, align {self.size}")
+                    c.store(block, value, c.at(target, row * panel_row), self.size)
             with c.loop(whole_inner, "%inner") as k:
                 copy(j.index, c.binary("add", j.index, _BLOCK), k.index)
         with c.loop(0, "%inner") as k:
             copy(whole_columns, "%columns", k.index)
             with c.loop("%columns", self.width) as j:
-                c.line(f"store {self.type} 0.0, ptr {places(j.index, k.index)[1]}")
-        c.line("ret void")
+                c.store(self.type, "0.0", places(j.index, k.index)[1])
+        c.end("ret void")
         return c.text()
 
 
@@ -165,9 +151,7 @@ def _transposed_block(c: FunctionBuilder, rows: list[str], block: str) -> list[s
         for low in (number for number in range(_BLOCK) if not number & half):
             for first in (0, half):
                 lanes = [(lane & ~half) + first + (_BLOCK if lane & half else 0) for lane in range(_BLOCK)]
-                text = ", ".join(f"i32 {lane}" for lane in lanes)
-                pair = f"{block} {rows[low]}, {block} {rows[low + half]}"
-                result[low + first] = c.op(f"shufflevector {pair}, <{_BLOCK} x i32> <{text}>")
+                result[low + first] = c.shuffle(block, rows[low], rows[low + half], lanes)
         rows = result
         half //= 2
     return rows

@@ -35,6 +35,7 @@ import sys
 import time
 
 from runtime.codegen.native_runtime.jit_module import link
+from runtime.llvm.function_builder import FunctionBuilder, defined
 from runtime.llvm.threads import RUN
 
 MOST_THREADS = 255
@@ -47,88 +48,18 @@ _SHORT_SLEEP = 50_000  # nanoseconds, which so many iterations would have bridge
 _LATE = 200_000
 _SHORTEST_ALONE, _LONGEST_ALONE = 20_000_000, 1_000_000_000
 _IN_VAIN = 16  # nests in a row of which no other thread took a part, after which it does the same
+# Tells the processor that a thread waits: the intrinsic and its operands.
 _PAUSES = {
-    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "AMD64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
-    "arm64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
+    **dict.fromkeys(("x86_64", "AMD64"), ("@llvm.x86.sse2.pause",)),
+    **dict.fromkeys(("aarch64", "arm64"), ("@llvm.aarch64.hint", "i32 1")),
 }
+_MASK_WORDS = 16  # of 64 bits, in a set of signals, or of processors: 1,024 of them
 
-_ANYWHERE = """
-define internal void @keep_off(i64 %others) {
-  ret void
-}
-"""
+# Clocks: one that only goes forward, and one of the processor time of a thread.
+_CLOCK = getattr(time, "CLOCK_MONOTONIC", 0)
+_PROCESSOR_TIME = getattr(time, "CLOCK_THREAD_CPUTIME_ID", 0)
 
-# Linux: the threads may run on all processors that the caller may use except its own. A mask has 1,024 processors.
-_ELSEWHERE = """
-@home = internal global i32 -1
-@placed = internal global i64 0
-
-declare i32 @sched_getcpu()
-declare i32 @sched_getaffinity(i32, i64, ptr)
-declare i32 @pthread_setaffinity_np(i64, i64, ptr)
-
-define internal void @keep_off(i64 %others) {
-  %mask = alloca [16 x i64]
-  %cpu = call i32 @sched_getcpu()
-  %home = load i32, ptr @home
-  %there = icmp eq i32 %cpu, %home
-  %placed = load i64, ptr @placed
-  %all = icmp sge i64 %placed, %others
-  %done = and i1 %there, %all
-  br i1 %done, label %out, label %ask
-ask:
-  store i32 %cpu, ptr @home
-  store i64 %others, ptr @placed
-  %failed = call i32 @sched_getaffinity(i32 0, i64 128, ptr %mask)
-  %right = icmp eq i32 %failed, 0
-  %counted = icmp ult i32 %cpu, 1024
-  %known = and i1 %right, %counted
-  br i1 %known, label %clear, label %out
-clear:
-  %position = zext i32 %cpu to i64
-  %number = lshr i64 %position, 6
-  %place = getelementptr i64, ptr %mask, i64 %number
-  %word = load i64, ptr %place
-  %digit = and i64 %position, 63
-  %bit = shl i64 1, %digit
-  %without = xor i64 %bit, -1
-  %kept = and i64 %word, %without
-  store i64 %kept, ptr %place
-  %words = load <16 x i64>, ptr %mask, align 8
-  %any = call i64 @llvm.vector.reduce.or.v16i64(<16 x i64> %words)
-  %alone = icmp eq i64 %any, 0
-  br i1 %alone, label %out, label %begin
-begin:
-  %made = load i64, ptr @made
-  br label %test
-test:
-  %thread = phi i64 [ 0, %begin ], [ %next, %set ]
-  %left = icmp slt i64 %thread, %made
-  br i1 %left, label %set, label %out
-set:
-  %next = add i64 %thread, 1
-  %slot = getelementptr i64, ptr @handles, i64 %next
-  %handle = load i64, ptr %slot
-  %result = call i32 @pthread_setaffinity_np(i64 %handle, i64 128, ptr %mask)
-  br label %test
-out:
-  ret void
-}
-
-declare i64 @llvm.vector.reduce.or.v16i64(<16 x i64>)
-"""
-
-
-def code() -> str:
-    """The LLVM code of the pool."""
-    declaration, pause = _PAUSES.get(platform.machine(), ("", ""))
-    # Clocks: one that only goes forward, and one of the processor time of a thread.
-    clock, busy = getattr(time, "CLOCK_MONOTONIC", 0), getattr(time, "CLOCK_THREAD_CPUTIME_ID", 0)
-    block, restore = int(signal.SIG_BLOCK), int(signal.SIG_SETMASK)
-    place, unplaced = (_ELSEWHERE, "store i64 0, ptr @placed") if sys.platform == "linux" else (_ANYWHERE, "")
-    return f"""
+_GLOBALS = f"""
 @lock = internal global i32 0
 @process = internal global i32 -1
 @made = internal global i64 0
@@ -146,6 +77,9 @@ def code() -> str:
 ; larger than a mutex and a condition variable on any system
 @mutex = internal global [32 x i64] zeroinitializer
 @condition = internal global [32 x i64] zeroinitializer
+; the processor of the last caller, and how many threads avoid it
+@home = internal global i32 -1
+@placed = internal global i64 0
 
 declare i32 @getpid()
 declare i32 @sched_yield()
@@ -160,300 +94,278 @@ declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i32 @sigfillset(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
-{declaration}
-{place}
-
-; Whether a part is left for thread number %me.
-define internal i1 @is_left(i64 %ticket, i64 %me) alwaysinline {{
-  %next = and i64 %ticket, 4095
-  %high = lshr i64 %ticket, 12
-  %parts = and i64 %high, 4095
-  %higher = lshr i64 %ticket, 24
-  %threads = and i64 %higher, 255
-  %some = icmp ult i64 %next, %parts
-  %mine = icmp ult i64 %me, %threads
-  %both = and i1 %some, %mine
-  ret i1 %both
-}}
-
-; Runs parts until none is left. How many it ran.
-define internal i64 @work(i64 %me) {{
-start:
-  br label %look
-look:
-  %found = phi i64 [ 0, %start ], [ %found, %take ], [ %more, %run ]
-  %ticket = load atomic i64, ptr @ticket acquire, align 8
-  %left = call i1 @is_left(i64 %ticket, i64 %me)
-  br i1 %left, label %take, label %none
-take:
-  %entry = load atomic ptr, ptr @entry monotonic, align 8
-  %records = load atomic ptr, ptr @records monotonic, align 8
-  %size = load atomic i64, ptr @size monotonic, align 8
-  %following = add i64 %ticket, 1
-  %exchange = cmpxchg ptr @ticket, i64 %ticket, i64 %following acq_rel acquire
-  %taken = extractvalue {{ i64, i1 }} %exchange, 1
-  br i1 %taken, label %run, label %look
-run:
-  %number = and i64 %ticket, 4095
-  %offset = mul i64 %number, %size
-  %record = getelementptr i8, ptr %records, i64 %offset
-  %nothing = call ptr %entry(ptr %record)
-  %before = atomicrmw add ptr @done, i64 1 release
-  %more = add i64 %found, 1
-  br label %look
-none:
-  ret i64 %found
-}}
-
-; Nanoseconds of a clock.
-define internal i64 @now(i32 %clock) {{
-  %time = alloca [2 x i64]
-  %failed = call i32 @clock_gettime(i32 %clock, ptr %time)
-  %seconds = load i64, ptr %time
-  %place = getelementptr i64, ptr %time, i64 1
-  %rest = load i64, ptr %place
-  %scaled = mul i64 %seconds, 1000000000
-  %sum = add i64 %scaled, %rest
-  ret i64 %sum
-}}
-
-; The main loop of a thread of the pool.
-define internal ptr @live(ptr %number) {{
-start:
-  %me = ptrtoint ptr %number to i64
-  br label %look
-look:
-  %looks = phi i64 [ 0, %start ], [ %next, %idle ], [ 0, %woken ]
-  %patience = phi i64 [ {_LOOKS}, %start ], [ %patience, %idle ], [ %learnt, %woken ]
-  %ran = call i64 @work(i64 %me)
-  %busy = icmp sgt i64 %ran, 0
-  {pause}
-  %once = add i64 %looks, 1
-  %next = select i1 %busy, i64 0, i64 %once
-  br label %idle
-idle:
-  %patient = icmp slt i64 %next, %patience
-  br i1 %patient, label %look, label %sleep
-sleep:
-  %tired = call i64 @now(i32 {clock})
-  %locked = call i32 @pthread_mutex_lock(ptr @mutex)
-  %more = atomicrmw add ptr @sleeping, i32 1 seq_cst
-  %ticket = load atomic i64, ptr @ticket seq_cst, align 8
-  %left = call i1 @is_left(i64 %ticket, i64 %me)
-  br i1 %left, label %woken, label %wait
-wait:
-  %waited = call i32 @pthread_cond_wait(ptr @condition, ptr @mutex)
-  br label %woken
-woken:
-  %rested = call i64 @now(i32 {clock})
-  %slept = sub i64 %rested, %tired
-  %short = icmp slt i64 %slept, {_SHORT_SLEEP}
-  %half = lshr i64 %patience, 1
-  %fewer = call i64 @llvm.smax.i64(i64 %half, i64 {_FEWEST_LOOKS})
-  %learnt = select i1 %short, i64 {_LOOKS}, i64 %fewer
-  %less = atomicrmw sub ptr @sleeping, i32 1 seq_cst
-  %unlocked = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %look
-}}
-
-; Whether the pool is initialised in this process; initialises it at first and after a fork. False while another
-; thread does.
-define internal i1 @is_ready() {{
-  %own = call i32 @getpid()
-  %known = load atomic i32, ptr @process acquire, align 4
-  %same = icmp eq i32 %own, %known
-  br i1 %same, label %yes, label %other
-other:
-  %claimed = icmp eq i32 %known, 0
-  br i1 %claimed, label %no, label %claim
-claim:
-  %exchange = cmpxchg ptr @process, i32 %known, i32 0 acq_rel acquire
-  %first = extractvalue {{ i32, i1 }} %exchange, 1
-  br i1 %first, label %begin, label %no
-begin:
-  %r1 = call i32 @pthread_mutex_init(ptr @mutex, ptr null)
-  %r2 = call i32 @pthread_cond_init(ptr @condition, ptr null)
-  store i64 0, ptr @made
-  {unplaced}
-  store atomic i32 0, ptr @sleeping monotonic, align 4
-  store atomic i64 0, ptr @ticket monotonic, align 8
-  store atomic i32 0, ptr @lock monotonic, align 4
-  store atomic i32 %own, ptr @process release, align 4
-  br label %yes
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-
-; Starts threads until there are %wanted besides the caller, or the system refuses.
-define internal void @grow(i64 %wanted) {{
-  %handle = alloca ptr
-  %all = alloca [16 x i64]
-  %before = alloca [16 x i64]
-  %some = load i64, ptr @made
-  %enough = icmp sge i64 %some, %wanted
-  br i1 %enough, label %out, label %begin
-begin:
-  %filled = call i32 @sigfillset(ptr %all)
-  %blocked = call i32 @pthread_sigmask(i32 {block}, ptr %all, ptr %before)
-  br label %more
-more:
-  %count = phi i64 [ %some, %begin ], [ %number, %started ]
-  %missing = icmp slt i64 %count, %wanted
-  br i1 %missing, label %start, label %end
-start:
-  %number = add i64 %count, 1
-  %argument = inttoptr i64 %number to ptr
-  %failed = call i32 @pthread_create(ptr %handle, ptr null, ptr @live, ptr %argument)
-  %right = icmp eq i32 %failed, 0
-  br i1 %right, label %started, label %end
-started:
-  %thread = load ptr, ptr %handle
-  %slot = getelementptr ptr, ptr @handles, i64 %number
-  store ptr %thread, ptr %slot
-  %detached = call i32 @pthread_detach(ptr %thread)
-  store i64 %number, ptr @made
-  br label %more
-end:
-  %restored = call i32 @pthread_sigmask(i32 {restore}, ptr %before, ptr null)
-  br label %out
-out:
-  ret void
-}}
-
-define internal void @alone(ptr %entry, ptr %records, i64 %size, i64 %count) {{
-start:
-  br label %test
-test:
-  %number = phi i64 [ 0, %start ], [ %next, %run ]
-  %left = icmp slt i64 %number, %count
-  br i1 %left, label %run, label %out
-run:
-  %offset = mul i64 %number, %size
-  %record = getelementptr i8, ptr %records, i64 %offset
-  %nothing = call ptr %entry(ptr %record)
-  %next = add i64 %number, 1
-  br label %test
-out:
-  ret void
-}}
-
-define void @{RUN}(ptr %entry, ptr %records, i64 %size, i64 %count, i64 %threads) {{
-  %several = icmp sgt i64 %count, 1
-  %shared = icmp sgt i64 %threads, 1
-  %worthwhile = and i1 %several, %shared
-  %few = icmp sle i64 %count, {MOST_PARTS}
-  %possible = and i1 %worthwhile, %few
-  br i1 %possible, label %ask, label %alone
-alone:
-  call void @alone(ptr %entry, ptr %records, i64 %size, i64 %count)
-  ret void
-ask:
-  %ready = call i1 @is_ready()
-  br i1 %ready, label %enter, label %alone
-enter:
-  %exchange = cmpxchg ptr @lock, i32 0, i32 1 acq_rel acquire
-  %entered = extractvalue {{ i32, i1 }} %exchange, 1
-  br i1 %entered, label %begin, label %alone
-begin:
-  %until = load i64, ptr @alone_until
-  %ever = icmp ne i64 %until, 0
-  br i1 %ever, label %look_at_clock, label %share
-look_at_clock:
-  %moment = call i64 @now(i32 {clock})
-  %still = icmp slt i64 %moment, %until
-  br i1 %still, label %leave, label %share
-leave:
-  store atomic i32 0, ptr @lock release, align 4
-  br label %alone
-share:
-  %bounded = call i64 @llvm.smin.i64(i64 %threads, i64 {MOST_THREADS})
-  %others = sub i64 %bounded, 1
-  call void @grow(i64 %others)
-  call void @keep_off(i64 %others)
-  store atomic ptr %entry, ptr @entry monotonic, align 8
-  store atomic ptr %records, ptr @records monotonic, align 8
-  store atomic i64 %size, ptr @size monotonic, align 8
-  store atomic i64 0, ptr @done monotonic, align 8
-  %old = load atomic i64, ptr @ticket monotonic, align 8
-  %generation = lshr i64 %old, 32
-  %newer = add i64 %generation, 1
-  %high = shl i64 %newer, 32
-  %middle = shl i64 %bounded, 24
-  %low = shl i64 %count, 12
-  %part1 = or i64 %high, %middle
-  %ticket = or i64 %part1, %low
-  store atomic i64 %ticket, ptr @ticket seq_cst, align 8
-  %asleep = load atomic i32, ptr @sleeping seq_cst, align 4
-  %any = icmp sgt i32 %asleep, 0
-  br i1 %any, label %wake, label %own
-wake:
-  %locked = call i32 @pthread_mutex_lock(ptr @mutex)
-  %called = call i32 @pthread_cond_broadcast(ptr @condition)
-  %unlocked = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %own
-own:
-  %began = call i64 @now(i32 {busy})
-  %by_caller = call i64 @work(i64 0)
-  %done_own = call i64 @now(i32 {busy})
-  %ended = call i64 @now(i32 {clock})
-  br label %wait
-wait:
-  %looks = phi i64 [ 0, %own ], [ %next, %again ]
-  %finished = load atomic i64, ptr @done acquire, align 8
-  %all = icmp sge i64 %finished, %count
-  br i1 %all, label %judge, label %pause
-pause:
-  {pause}
-  %next = add i64 %looks, 1
-  %long = icmp sgt i64 %looks, {_LOOKS}
-  br i1 %long, label %yield, label %again
-yield:
-  %yielded = call i32 @sched_yield()
-  br label %again
-again:
-  br label %wait
-judge:
-  %unhelped = icmp eq i64 %by_caller, %count
-  %times = load i64, ptr @unhelped
-  %another = add i64 %times, 1
-  %row = select i1 %unhelped, i64 %another, i64 0
-  store i64 %row, ptr @unhelped
-  %in_vain = icmp sge i64 %row, {_IN_VAIN}
-  %waited = icmp sgt i64 %looks, {_LOOKS}
-  %suspicious = or i1 %in_vain, %waited
-  br i1 %suspicious, label %look_closely, label %out
-look_closely:
-  %now = call i64 @now(i32 {clock})
-  %waiting = sub i64 %now, %ended
-  %working = sub i64 %done_own, %began
-  %expected = add i64 %working, {_LATE}
-  %late = icmp sgt i64 %waiting, %expected
-  %no_use = or i1 %in_vain, %late
-  br i1 %no_use, label %go_alone, label %out
-go_alone:
-  store i64 0, ptr @unhelped
-  %last = load i64, ptr @alone_until
-  %pause_before = load i64, ptr @alone_for
-  %since = sub i64 %now, %last
-  %near = shl i64 %pause_before, 2
-  %repeated = icmp slt i64 %since, %near
-  %twice = shl i64 %pause_before, 1
-  %most = call i64 @llvm.smin.i64(i64 %twice, i64 {_LONGEST_ALONE})
-  %pause_now = select i1 %repeated, i64 %most, i64 {_SHORTEST_ALONE}
-  %resume = add i64 %now, %pause_now
-  store i64 %pause_now, ptr @alone_for
-  store i64 %resume, ptr @alone_until
-  br label %out
-out:
-  store atomic i32 0, ptr @lock release, align 4
-  ret void
-}}
-
-declare i64 @llvm.smin.i64(i64, i64)
-declare i64 @llvm.smax.i64(i64, i64)
 """
+_LINUX = """
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
+"""
+
+
+def _pause(f: FunctionBuilder) -> None:
+    if platform.machine() in _PAUSES:
+        f.run(*_PAUSES[platform.machine()])
+
+
+def _now(f: FunctionBuilder) -> str:
+    """Nanoseconds of `%clock`."""
+    time_ = f.stack("[2 x i64]")
+    f.call("i32", "@clock_gettime", "i32 %clock", f"ptr {time_}")
+    seconds = f.load("i64", time_)
+    return f.binary("add", f.binary("mul", seconds, 1_000_000_000), f.field("i64", time_, 8))
+
+
+def _time(f: FunctionBuilder, clock: int = _CLOCK) -> str:
+    return f.call("i64", "@now", f"i32 {clock}")
+
+
+def _mask(f: FunctionBuilder) -> str:
+    return f.stack(f"[{_MASK_WORDS} x i64]")
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _is_left(f: FunctionBuilder) -> str:
+    """Whether a part is left for thread number `%me`."""
+    part = f.binary("and", "%ticket", 4095)
+    parts = f.binary("and", f.binary("lshr", "%ticket", 12), 4095)
+    threads = f.binary("and", f.binary("lshr", "%ticket", 24), 255)
+    return f.all_of(f.binary("icmp ult", part, parts), f.binary("icmp ult", "%me", threads))
+
+
+def _has_part(f: FunctionBuilder, ticket: str, me: str) -> str:
+    return f.call("i1", "@is_left", f"i64 {ticket}", f"i64 {me}")
+
+
+def _run_part(f: FunctionBuilder, entry: str, records: str, size: str, number: str) -> None:
+    f.call("ptr", entry, f"ptr {f.at(records, f.binary('mul', number, size))}")
+
+
+def _work(f: FunctionBuilder) -> str:
+    """Runs parts until none is left for thread `%me`. How many it ran."""
+    with f.forever(("i64", "0")) as loop:
+        (found,) = loop.values
+        ticket = f.load_atomic("i64", "@ticket", "acquire")
+        f.jump_unless(_has_part(f, ticket, "%me"), loop.end)
+        # Read before the part is taken: afterwards they may be the next nest's.
+        entry, records = f.load_atomic("ptr", "@entry"), f.load_atomic("ptr", "@records")
+        size = f.load_atomic("i64", "@size")
+        is_taken = f.replace("i64", "@ticket", ticket, f.binary("add", ticket, 1))
+
+        def ran() -> str:
+            _run_part(f, entry, records, size, f.binary("and", ticket, 4095))
+            f.update("add", "i64", "@done", 1, "release")
+            return f.binary("add", found, 1)
+
+        loop.following = [f.either(is_taken, "i64", ran, lambda: found)]
+    return found
+
+
+def _alone(f: FunctionBuilder) -> None:
+    """Runs all parts."""
+    with f.loop(0, "%count") as loop:
+        _run_part(f, "%entry", "%records", "%size", loop.index)
+
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+
+def _live(f: FunctionBuilder) -> str:
+    """The main loop of thread `%number` of the pool. Its state: how often it has looked in vain, and after how many
+    times it sleeps."""
+    me = f.convert("ptrtoint", "ptr", "%number", "i64")
+
+    def slept(patience: str) -> str:
+        """Sleeps; gives what the patience is from then on."""
+        tired = _time(f)
+        f.call("i32", "@pthread_mutex_lock", "ptr @mutex")
+        f.update("add", "i32", "@sleeping", 1, "seq_cst")
+        with f.unless(_has_part(f, f.load_atomic("i64", "@ticket", "seq_cst"), me)):
+            f.call("i32", "@pthread_cond_wait", "ptr @condition", "ptr @mutex")
+        time_ = f.binary("sub", _time(f), tired)
+        is_short = f.binary("icmp slt", time_, _SHORT_SLEEP)
+        learnt = f.select(is_short, _LOOKS, f.max(f.binary("lshr", patience, 1), _FEWEST_LOOKS))
+        f.update("sub", "i32", "@sleeping", 1, "seq_cst")
+        f.call("i32", "@pthread_mutex_unlock", "ptr @mutex")
+        return learnt
+
+    with f.forever(("i64", "0"), ("i64", str(_LOOKS))) as loop:
+        looks, patience = loop.values
+        was_busy = f.binary("icmp sgt", f.call("i64", "@work", f"i64 {me}"), 0)
+        _pause(f)
+        so_far = f.select(was_busy, 0, f.binary("add", looks, 1))
+        is_patient = f.binary("icmp slt", so_far, patience)
+        learnt = f.either(is_patient, "i64", lambda: patience, lambda: slept(patience))
+        loop.following = [f.select(is_patient, so_far, 0), learnt]
+    return "null"
+
+
+def _is_ready(f: FunctionBuilder) -> str:
+    """Whether the pool is initialised in this process; initialises it at first and after a fork. False while another
+    thread does."""
+    own = f.call("i32", "@getpid")
+    known = f.load_atomic("i32", "@process", "acquire")
+    f.leave_if(f.binary("icmp eq", own, known, "i32"), "i1 true")
+    f.leave_if(f.binary("icmp eq", known, 0, "i32"), "i1 false")
+    f.leave_unless(f.replace("i32", "@process", known, 0), "i1 false")
+    f.call("i32", "@pthread_mutex_init", "ptr @mutex", "ptr null")
+    f.call("i32", "@pthread_cond_init", "ptr @condition", "ptr null")
+    f.store("i64", 0, "@made")
+    f.store("i64", 0, "@placed")
+    f.store_atomic("i32", 0, "@sleeping")
+    f.store_atomic("i64", 0, "@ticket")
+    f.store_atomic("i32", 0, "@lock")
+    f.store_atomic("i32", own, "@process", "release")
+    return "true"
+
+
+def _grow(f: FunctionBuilder) -> None:
+    """Starts threads until there are `%wanted` besides the caller, or the system refuses."""
+    handle, all_signals, before = f.stack("ptr"), _mask(f), _mask(f)
+    some = f.load("i64", "@made")
+    f.leave_if(f.binary("icmp sge", some, "%wanted"), "void")
+    f.call("i32", "@sigfillset", f"ptr {all_signals}")
+    f.call("i32", "@pthread_sigmask", f"i32 {int(signal.SIG_BLOCK)}", f"ptr {all_signals}", f"ptr {before}")
+    with f.loop(some, "%wanted") as loop:
+        number = f.binary("add", loop.index, 1)
+        given = f.convert("inttoptr", "i64", number, "ptr")
+        failed = f.call("i32", "@pthread_create", f"ptr {handle}", "ptr null", "ptr @live", f"ptr {given}")
+        f.jump_if(f.binary("icmp ne", failed, 0, "i32"), loop.end)
+        thread = f.load("ptr", handle)
+        f.store("ptr", thread, f.at("@handles", number, "ptr"))
+        f.call("i32", "@pthread_detach", f"ptr {thread}")
+        f.store("i64", number, "@made")
+    f.call("i32", "@pthread_sigmask", f"i32 {int(signal.SIG_SETMASK)}", f"ptr {before}", "ptr null")
+
+
+def _keep_off(f: FunctionBuilder) -> None:
+    """Linux: `%others` threads may run on all processors that the caller may use except its own."""
+    mask, bytes_ = _mask(f), f"i64 {8 * _MASK_WORDS}"
+    processor = f.call("i32", "@sched_getcpu")
+    is_home = f.binary("icmp eq", processor, f.load("i32", "@home"), "i32")
+    is_done = f.binary("icmp sge", f.load("i64", "@placed"), "%others")
+    f.leave_if(f.all_of(is_home, is_done), "void")
+    f.store("i32", processor, "@home")
+    f.store("i64", "%others", "@placed")
+    failed = f.call("i32", "@sched_getaffinity", "i32 0", bytes_, f"ptr {mask}")
+    is_counted = f.binary("icmp ult", processor, 64 * _MASK_WORDS, "i32")
+    f.leave_unless(f.all_of(f.binary("icmp eq", failed, 0, "i32"), is_counted), "void")
+    position = f.convert("zext", "i32", processor, "i64")
+    word = f.at(mask, f.binary("lshr", position, 6), "i64")
+    bit = f.binary("shl", 1, f.binary("and", position, 63))
+    f.store("i64", f.binary("and", f.load("i64", word), f.binary("xor", bit, -1)), word)
+    words = f"<{_MASK_WORDS} x i64>"
+    others = f.intrinsic("vector.reduce.or", "i64", f"{words} {f.load(words, mask, align=8)}")
+    f.leave_if(f.binary("icmp eq", others, 0), "void")
+    made = f.load("i64", "@made")
+    with f.loop(0, made) as loop:
+        thread = f.field("i64", "@handles", f.binary("add", loop.index, 1), "i64")
+        f.call("i32", "@pthread_setaffinity_np", f"i64 {thread}", bytes_, f"ptr {mask}")
+
+
+# --- callers ---------------------------------------------------------------------------------------------------------
+
+
+def _share(f: FunctionBuilder, threads: str) -> None:
+    """Publishes a nest to the threads of the pool, and wakes those that sleep."""
+    nest = (
+        ("ptr", "%entry", "@entry"),
+        ("ptr", "%records", "@records"),
+        ("i64", "%size", "@size"),
+        ("i64", 0, "@done"),
+    )
+    for type_, value, place in nest:
+        f.store_atomic(type_, value, place)
+    generation = f.binary("add", f.binary("lshr", f.load_atomic("i64", "@ticket"), 32), 1)
+    fields = ((generation, 32), (threads, 24), ("%count", 12))
+    high, middle, low = (f.binary("shl", number, shift) for number, shift in fields)
+    f.store_atomic("i64", f.binary("or", f.binary("or", high, middle), low), "@ticket", "seq_cst")
+    with f.if_then(f.binary("icmp sgt", f.load_atomic("i32", "@sleeping", "seq_cst"), 0, "i32")):
+        f.call("i32", "@pthread_mutex_lock", "ptr @mutex")
+        f.call("i32", "@pthread_cond_broadcast", "ptr @condition")
+        f.call("i32", "@pthread_mutex_unlock", "ptr @mutex")
+
+
+def _wait(f: FunctionBuilder) -> str:
+    """Waits for the end of all parts. How often it looked."""
+    with f.forever(("i64", "0")) as loop:
+        (looks,) = loop.values
+        f.jump_if(f.binary("icmp sge", f.load_atomic("i64", "@done", "acquire"), "%count"), loop.end)
+        _pause(f)
+        loop.following = [f.binary("add", looks, 1)]
+        with f.if_then(f.binary("icmp sgt", looks, _LOOKS)):
+            f.call("i32", "@sched_yield")
+    return looks
+
+
+def _go_alone(f: FunctionBuilder, now: str) -> None:
+    """Has callers compute alone for a while."""
+    f.store("i64", 0, "@unhelped")
+    last, before = f.load("i64", "@alone_until"), f.load("i64", "@alone_for")
+    is_repeated = f.binary("icmp slt", f.binary("sub", now, last), f.binary("shl", before, 2))
+    longer = f.min(f.binary("shl", before, 1), _LONGEST_ALONE)
+    time_ = f.select(is_repeated, longer, _SHORTEST_ALONE)
+    f.store("i64", time_, "@alone_for")
+    f.store("i64", f.binary("add", now, time_), "@alone_until")
+
+
+def _run_parts(f: FunctionBuilder) -> None:
+    alone = f.label()
+    is_worthwhile = f.all_of(f.binary("icmp sgt", "%count", 1), f.binary("icmp sgt", "%threads", 1))
+    f.jump_unless(f.all_of(is_worthwhile, f.binary("icmp sle", "%count", MOST_PARTS)), alone)
+    f.jump_unless(f.call("i1", "@is_ready"), alone)
+    f.jump_unless(f.replace("i32", "@lock", 0, 1), alone)
+    until = f.load("i64", "@alone_until")
+    with f.if_then(f.binary("icmp ne", until, 0)), f.if_then(f.binary("icmp slt", _time(f), until)):
+        f.store_atomic("i32", 0, "@lock", "release")
+        f.jump(alone)
+    threads = f.min("%threads", MOST_THREADS)
+    others = f.binary("sub", threads, 1)
+    f.run("@grow", f"i64 {others}")
+    if sys.platform == "linux":
+        f.run("@keep_off", f"i64 {others}")
+    _share(f, threads)
+    began = _time(f, _PROCESSOR_TIME)
+    by_caller = f.call("i64", "@work", "i64 0")
+    finished, ended = _time(f, _PROCESSOR_TIME), _time(f)
+    looks = _wait(f)
+    is_unhelped = f.binary("icmp eq", by_caller, "%count")
+    row = f.select(is_unhelped, f.binary("add", f.load("i64", "@unhelped"), 1), 0)
+    f.store("i64", row, "@unhelped")
+    in_vain = f.binary("icmp sge", row, _IN_VAIN)
+    with f.if_then(f.any_of(in_vain, f.binary("icmp sgt", looks, _LOOKS))):
+        now = _time(f)
+        expected = f.binary("add", f.binary("sub", finished, began), _LATE)
+        is_late = f.binary("icmp sgt", f.binary("sub", now, ended), expected)
+        with f.if_then(f.any_of(in_vain, is_late)):
+            _go_alone(f, now)
+    f.store_atomic("i32", 0, "@lock", "release")
+    f.end("ret void")
+    f.begin(alone)
+    f.run("@alone", *_NEST)
+
+
+_NEST = ("ptr %entry", "ptr %records", "i64 %size", "i64 %count")
+
+
+def code() -> str:
+    """The LLVM code of the pool."""
+    nest = ", ".join(_NEST)
+    texts = [
+        _GLOBALS,
+        defined("internal i64 @now(i32 %clock)", _now),
+        defined("internal i1 @is_left(i64 %ticket, i64 %me) alwaysinline", _is_left),
+        defined("internal i64 @work(i64 %me)", _work),
+        defined("internal ptr @live(ptr %number)", _live),
+        defined("internal i1 @is_ready()", _is_ready),
+        defined("internal void @grow(i64 %wanted)", _grow),
+        defined(f"internal void @alone({nest})", _alone),
+        defined(f"void @{RUN}({nest}, i64 %threads)", _run_parts),
+    ]
+    if sys.platform == "linux":
+        texts += [_LINUX, defined("internal void @keep_off(i64 %others)", _keep_off)]
+    return "\n".join(texts)
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """The machine code of inline caches (`inline_cache.py`): from the arguments of a Python call to a kernel and to
 tensors.
 
-It is handwritten LLVM IR since it works on Python objects: like `llvm/wrapper.py` it reads fields whose offsets CPython
-and NumPy keep stable for compiled code, and calls their C functions for everything else. It interprets plans
+It works on Python objects: like `llvm/wrapper.py` it reads fields whose offsets CPython and NumPy keep stable for
+compiled code (`llvm/python_objects.py`), and calls their C functions for everything else. It interprets plans
 (`plan_encoding.py`): the checks are in `guard_code.py`, the kernel's call in `run_code.py`.
 """
 
@@ -16,9 +16,23 @@ from typing import Any
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.native_runtime import jit_module
 from runtime.context import ctx, eagerly
-from runtime.engine.fastcall.guard_code import DECLARATIONS, GUARDS, fits
-from runtime.engine.fastcall.plan_encoding import BUILDER, CONTEXT, EAGERLY, NUMERICS, RECORDERS, STATE, TENSOR, ZERO
-from runtime.engine.fastcall.run_code import RUN, tensor
+from runtime.engine.fastcall.guard_code import checks
+from runtime.engine.fastcall.plan_encoding import (
+    BUILDER,
+    CONTEXT,
+    EAGERLY,
+    NUMERICS,
+    PLAN_ARGUMENTS,
+    PLAN_LENGTH,
+    RECORDERS,
+    STATE,
+    TENSOR,
+    ZERO,
+)
+from runtime.engine.fastcall.plan_reading import DECLARATIONS, called, pointer, release, word
+from runtime.engine.fastcall.run_code import running
+from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.python_objects import BYTES, ITEMS, LENGTH
 from runtime.tensor import EagerTensor
 
 _NAME = "autograph_shortcut"
@@ -27,165 +41,99 @@ _WORD = 8
 
 def text(array: int, dtype: int) -> str:
     """The whole module. array, dtype: the offsets of these fields in a tensor, in bytes."""
-    return "\n".join([DECLARATIONS, tensor(array, dtype), fits(array, dtype), GUARDS, RUN, _CALL])
+    entry = defined(f"ptr @{_NAME}(ptr %self, ptr %args, i64 %count, ptr %names)", _call)
+    return "\n".join([DECLARATIONS, checks(array, dtype), running(array, dtype), entry])
 
 
-_CALL = f"""
-define ptr @{_NAME}(ptr %self, ptr %args, i64 %count, ptr %names) {{
-  %cursor = alloca ptr
-  %free = alloca ptr
-  %data = call ptr @field(ptr %self, i64 24)
-  %words = getelementptr i8, ptr %data, i64 32
-  store ptr %words, ptr %cursor
-  %otherwise = call ptr @object(ptr %cursor)
-  %most_values = call i64 @word(ptr %cursor)
-  %most_inputs = call i64 @word(ptr %cursor)
-  %plans = call i64 @word(ptr %cursor)
-  %first = load ptr, ptr %cursor
-  %unnamed = icmp eq ptr %names, null
-  %name_items = getelementptr i8, ptr %names, i64 24
-  br i1 %unnamed, label %ask, label %count_names
-count_names:
-  %name_count_place = getelementptr i8, ptr %names, i64 16
-  %some_names = load i64, ptr %name_count_place
-  br label %ask
-ask:
-  %name_count = phi i64 [ 0, %0 ], [ %some_names, %count_names ]
-  %total = add i64 %count, %name_count
-  %alone = call i1 @undisturbed()
-  br i1 %alone, label %room, label %other
-room:
-  %values = alloca ptr, i64 %most_values
-  %inputs = alloca ptr, i64 %most_inputs
-  br label %each
-each:
-  %number = phi i64 [ 0, %room ], [ %next_number, %next ]
-  %plan = phi ptr [ %first, %room ], [ %next_plan, %next ]
-  %more = icmp slt i64 %number, %plans
-  br i1 %more, label %begin, label %other
-begin:
-  %descriptions = getelementptr i64, ptr %plan, i64 10
-  store ptr %descriptions, ptr %cursor
-  store ptr %values, ptr %free
-  %wanted = call i64 @word(ptr %cursor)
-  %wanted_names = call i64 @word(ptr %cursor)
-  %same_count = icmp eq i64 %count, %wanted
-  %same_name_count = icmp eq i64 %name_count, %wanted_names
-  %same_counts = and i1 %same_count, %same_name_count
-  br i1 %same_counts, label %compare_names, label %next
-compare_names:
-  %name_index = phi i64 [ 0, %begin ], [ %next_name_index, %compare_name ]
-  %more_to_compare = icmp slt i64 %name_index, %name_count
-  br i1 %more_to_compare, label %compare_name, label %arguments
-compare_name:
-  %own_name_place = getelementptr ptr, ptr %name_items, i64 %name_index
-  %own_name = load ptr, ptr %own_name_place
-  %wanted_name = call ptr @object(ptr %cursor)
-  %same_name = icmp eq ptr %own_name, %wanted_name
-  %next_name_index = add i64 %name_index, 1
-  br i1 %same_name, label %compare_names, label %next
-arguments:
-  %index = phi i64 [ 0, %compare_names ], [ %next_index, %argument_fits ]
-  %more_arguments = icmp slt i64 %index, %total
-  br i1 %more_arguments, label %one, label %guards
-one:
-  %place = getelementptr ptr, ptr %args, i64 %index
-  %argument = load ptr, ptr %place
-  %ok = call i1 @fits(ptr %cursor, ptr %argument, ptr %free)
-  br i1 %ok, label %argument_fits, label %unfit
-argument_fits:
-  %next_index = add i64 %index, 1
-  br label %arguments
-guards:
-  %held = call i1 @holds(ptr %cursor)
-  br i1 %held, label %go, label %unfit
-go:
-  %locks = call i64 @word(ptr %cursor)
-  %lock_words = load ptr, ptr %cursor
-  %locked = call i64 @take_locks(ptr %cursor, i64 %locks)
-  %all_locked = icmp eq i64 %locked, %locks
-  br i1 %all_locked, label %read, label %interrupted
-interrupted:
-  call void @give_locks(ptr %lock_words, i64 %locked)
-  %so_far = load ptr, ptr %free
-  call void @let_go(ptr %values, ptr %so_far)
-  ret ptr null
-read:
-  %variables = call i64 @word(ptr %cursor)
-  br label %each_variable
-each_variable:
-  %variable = phi i64 [ 0, %read ], [ %next_variable, %variable_fits ]
-  %more_variables = icmp slt i64 %variable, %variables
-  br i1 %more_variables, label %one_variable, label %run
-one_variable:
-  %variable_ok = call i1 @fits(ptr %cursor, ptr @_Py_NoneStruct, ptr %free)
-  br i1 %variable_ok, label %variable_fits, label %unlock
-variable_fits:
-  %next_variable = add i64 %variable, 1
-  br label %each_variable
-unlock:
-  call void @give_locks(ptr %lock_words, i64 %locks)
-  br label %unfit
-run:
-  %result = call ptr @run(ptr %plan, ptr %cursor, ptr %values, ptr %inputs, ptr %args, i64 %total)
-  call void @give_locks(ptr %lock_words, i64 %locks)
-  %end = load ptr, ptr %free
-  call void @let_go(ptr %values, ptr %end)
-  ret ptr %result
-unfit:
-  %taken = load ptr, ptr %free
-  call void @let_go(ptr %values, ptr %taken)
-  br label %next
-next:
-  %size = load i64, ptr %plan
-  %next_plan = getelementptr i64, ptr %plan, i64 %size
-  %next_number = add i64 %number, 1
-  br label %each
-other:
-  %error = call ptr @PyErr_Occurred()
-  %raised = icmp ne ptr %error, null
-  br i1 %raised, label %clear, label %ask_python
-clear:
-  call void @PyErr_Clear()
-  br label %ask_python
-ask_python:
-  br i1 %unnamed, label %positional, label %named
-positional:
-  %answer = call ptr @PyObject_VectorcallDict(ptr %otherwise, ptr %args, i64 %count, ptr null)
-  ret ptr %answer
-named:
-  %keywords = call ptr @PyDict_New()
-  %none = icmp eq ptr %keywords, null
-  br i1 %none, label %out, label %name_them
-name_them:
-  %named_args = getelementptr ptr, ptr %args, i64 %count
-  br label %each_name
-each_name:
-  %which = phi i64 [ 0, %name_them ], [ %next_which, %set ]
-  %more_names = icmp slt i64 %which, %name_count
-  br i1 %more_names, label %one_name, label %call
-one_name:
-  %name_place = getelementptr ptr, ptr %name_items, i64 %which
-  %name = load ptr, ptr %name_place
-  %named_place = getelementptr ptr, ptr %named_args, i64 %which
-  %named_value = load ptr, ptr %named_place
-  %done = call i32 @PyDict_SetItem(ptr %keywords, ptr %name, ptr %named_value)
-  %not_done = icmp slt i32 %done, 0
-  br i1 %not_done, label %drop, label %set
-set:
-  %next_which = add i64 %which, 1
-  br label %each_name
-call:
-  %named_answer = call ptr @PyObject_VectorcallDict(ptr %otherwise, ptr %args, i64 %count, ptr %keywords)
-  call void @Py_DecRef(ptr %keywords)
-  ret ptr %named_answer
-drop:
-  call void @Py_DecRef(ptr %keywords)
-  ret ptr null
-out:
-  ret ptr null
-}}
-"""
+def _call(f: FunctionBuilder) -> str:
+    cursor, free = f.stack("ptr"), f.stack("ptr")
+    f.store("ptr", f.at(f.field("ptr", "%self", ITEMS), BYTES), cursor)
+    fallback = pointer(f, cursor)
+    most_values, most_inputs, plans = (word(f, cursor) for _ in range(3))
+    first = f.load("ptr", cursor)
+    is_unnamed, names = f.is_null("%names"), f.at("%names", ITEMS)
+    name_count = f.either(is_unnamed, "i64", lambda: "0", lambda: f.field("i64", "%names", LENGTH))
+    with f.if_then(f.call("i1", "@undisturbed")):
+        values, inputs = f.room("ptr", most_values), f.room("ptr", most_inputs)
+        with f.loop(0, plans, carried=[("ptr", first)]) as loop:
+            (plan,) = loop.values
+            following = f.label()
+            f.store("ptr", f.at(plan, PLAN_ARGUMENTS, "i64"), cursor)
+            f.store("ptr", values, free)
+            _try(f, plan, (cursor, free), (values, inputs), (names, name_count), following)
+            f.block(following)
+            loop.following = [f.at(plan, f.field("i64", plan, PLAN_LENGTH, "i64"), "i64")]
+    with f.unless(f.is_null(f.call("ptr", "@PyErr_Occurred"))):
+        f.run("@PyErr_Clear")
+    with f.if_then(is_unnamed):
+        f.end(f"ret ptr {called(f, fallback, '%args', '%count')}")
+    keywords = f.call("ptr", "@PyDict_New")
+    f.leave_if(f.is_null(keywords), "ptr null")
+    named = f.at("%args", "%count", "ptr")
+    with f.loop(0, name_count) as each:
+        name, value = (f.field("ptr", place, each.index, "ptr") for place in (names, named))
+        status = f.call("i32", "@PyDict_SetItem", f"ptr {keywords}", f"ptr {name}", f"ptr {value}")
+        with f.if_then(f.binary("icmp slt", status, 0, "i32")):
+            release(f, keywords)
+            f.end("ret ptr null")
+    answer = called(f, fallback, "%args", "%count", keywords)
+    release(f, keywords)
+    return answer
+
+
+def _try(
+    f: FunctionBuilder,
+    plan: str,
+    places: tuple[str, str],
+    arrays: tuple[str, str],
+    names: tuple[str, str],
+    following: str,
+) -> None:
+    """Runs a plan and returns its result, if the call is as it says; else jumps to `following`.
+
+    places: of the cursor, and of the pointer behind the values so far. arrays: room for values and inputs. names: the
+    names of keyword arguments, and their number.
+    """
+    cursor, free = places
+    values, inputs = arrays
+    own_names, name_count = names
+    unfit = f.label()
+    total = f.binary("add", "%count", name_count)
+    wanted, wanted_names = word(f, cursor), word(f, cursor)
+    is_count, is_name_count = f.binary("icmp eq", "%count", wanted), f.binary("icmp eq", name_count, wanted_names)
+    f.jump_unless(f.all_of(is_count, is_name_count), following)
+    with f.loop(0, name_count) as name:
+        f.jump_unless(f.is_same(f.field("ptr", own_names, name.index, "ptr"), pointer(f, cursor)), following)
+
+    def fits(thing: str) -> str:
+        return f.call("i1", "@fits", f"ptr {cursor}", f"ptr {thing}", f"ptr {free}")
+
+    def give_locks(count: str) -> None:
+        f.run("@give_locks", f"ptr {locks}", f"i64 {count}")
+
+    def let_go() -> None:
+        f.run("@let_go", f"ptr {values}", f"ptr {f.load('ptr', free)}")
+
+    with f.loop(0, total) as argument:
+        f.jump_unless(fits(f.field("ptr", "%args", argument.index, "ptr")), unfit)
+    f.jump_unless(f.call("i1", "@holds", f"ptr {cursor}"), unfit)
+    lock_count = word(f, cursor)
+    locks = f.load("ptr", cursor)
+    locked = f.call("i64", "@take_locks", f"ptr {cursor}", f"i64 {lock_count}")
+    with f.unless(f.binary("icmp eq", locked, lock_count)):  # interrupted
+        give_locks(locked)
+        let_go()
+        f.end("ret ptr null")
+    with f.loop(0, word(f, cursor)), f.unless(fits("@_Py_NoneStruct")):
+        give_locks(lock_count)
+        f.jump(unfit)
+    given = [f"ptr {place}" for place in (plan, cursor, values, inputs, "%args")]
+    result = f.call("ptr", "@run", *given, f"i64 {total}")
+    give_locks(lock_count)
+    let_go()
+    f.end(f"ret ptr {result}")
+    f.begin(unfit)
+    let_go()
 
 
 def methods() -> Callable[[tuple], Callable[..., Any]] | None:

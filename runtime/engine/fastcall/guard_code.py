@@ -1,4 +1,4 @@
-"""The checks of inline caches in LLVM IR: that the thread neither traces nor records, that the arguments match a
+"""The checks of inline caches as machine code: that the thread neither traces nor records, that the arguments match a
 pattern, and that the guards of the trace hold.
 """
 
@@ -20,391 +20,242 @@ from runtime.engine.fastcall.plan_encoding import (
     STATE,
     TENSOR,
     TUPLE,
-    ZERO,
+)
+from runtime.engine.fastcall.plan_reading import called, pointer, release, retain, word
+from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.python_objects import (
+    ALIGNED,
+    C_CONTIGUOUS,
+    CONTENT,
+    DIMS,
+    DTYPE,
+    FLAGS,
+    ITEMS,
+    LENGTH,
+    RANK,
+    TYPE,
 )
 
-DECLARATIONS = f"""
-declare ptr @PyObject_GetAttr(ptr, ptr)
-declare ptr @PyDict_GetItemWithError(ptr, ptr)
-declare i64 @PyDict_Size(ptr)
-declare ptr @PyDict_New()
-declare i32 @PyDict_SetItem(ptr, ptr, ptr)
-declare ptr @PyErr_Occurred()
-declare void @PyErr_Clear()
-declare void @PyErr_Fetch(ptr, ptr, ptr)
-declare void @PyErr_Restore(ptr, ptr, ptr)
-declare i32 @PyErr_ExceptionMatches(ptr)
-declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare ptr @PyTuple_New(i64)
-declare ptr @PyList_New(i64)
-declare i64 @PyLong_AsLongLong(ptr)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-@PyExc_MemoryError = external global ptr
-@PyTuple_Type = external global i8
-@PyList_Type = external global i8
-@PyDict_Type = external global i8
-@_Py_NoneStruct = external global i8
-@_Py_TrueStruct = external global i8
-@numpy_array_type = external global i8
-@numpy_int64_type = external global i8
-@{TENSOR} = external global i8
-@{CONTEXT} = external global i8
-@{STATE} = external global i8
-@{BUILDER} = external global i8
-@{RECORDERS} = external global i8
-@{NUMERICS} = external global i8
-@{EAGERLY} = external global i64
-@{ZERO} = external global i8
-
-; The word at the cursor, which moves on.
-define internal i64 @word(ptr %cursor) alwaysinline {{
-  %at = load ptr, ptr %cursor
-  %value = load i64, ptr %at
-  %next = getelementptr i64, ptr %at, i64 1
-  store ptr %next, ptr %cursor
-  ret i64 %value
-}}
-
-define internal ptr @object(ptr %cursor) alwaysinline {{
-  %word = call i64 @word(ptr %cursor)
-  %object = inttoptr i64 %word to ptr
-  ret ptr %object
-}}
-
-define internal ptr @field(ptr %object, i64 %offset) alwaysinline {{
-  %place = getelementptr i8, ptr %object, i64 %offset
-  %value = load ptr, ptr %place
-  ret ptr %value
-}}
-
-; Whether this thread neither traces nor records nor checks numbers, and functions aren't run eagerly.
-define internal i1 @undisturbed() {{
-  %eagerly = load i64, ptr @{EAGERLY}
-  %graphs = icmp eq i64 %eagerly, 0
-  br i1 %graphs, label %ask, label %no
-ask:
-  %state = call ptr @PyObject_GetAttr(ptr @{CONTEXT}, ptr @{STATE})
-  %failed = icmp eq ptr %state, null
-  br i1 %failed, label %error, label %look
-look:
-  %builder = call i1 @unset(ptr %state, ptr @{BUILDER})
-  %numerics = call i1 @unset(ptr %state, ptr @{NUMERICS})
-  %recorders = call ptr @PyDict_GetItemWithError(ptr %state, ptr @{RECORDERS})
-  %never = icmp eq ptr %recorders, null
-  br i1 %never, label %both, label %some
-some:
-  %size = call ptr @field(ptr %recorders, i64 16)
-  %empty = icmp eq ptr %size, null
-  br label %both
-both:
-  %none = phi i1 [ true, %look ], [ %empty, %some ]
-  call void @Py_DecRef(ptr %state)
-  %a = and i1 %builder, %numerics
-  %b = and i1 %a, %none
-  ret i1 %b
-error:
-  call void @PyErr_Clear()
-  ret i1 false
-no:
-  ret i1 false
-}}
-
-define internal i1 @unset(ptr %state, ptr %name) alwaysinline {{
-  %value = call ptr @PyDict_GetItemWithError(ptr %state, ptr %name)
-  %absent = icmp eq ptr %value, null
-  %none = icmp eq ptr %value, @_Py_NoneStruct
-  %unset = or i1 %absent, %none
-  ret i1 %unset
-}}
-
-; Takes the references to the values from %values to %end back.
-define internal void @let_go(ptr %values, ptr %end) {{
-  br label %test
-test:
-  %at = phi ptr [ %values, %0 ], [ %next, %each ]
-  %done = icmp eq ptr %at, %end
-  br i1 %done, label %out, label %each
-each:
-  %value = load ptr, ptr %at
-  call void @Py_DecRef(ptr %value)
-  %next = getelementptr ptr, ptr %at, i64 1
-  br label %test
-out:
-  ret void
-}}
-"""
+# --- the thread ------------------------------------------------------------------------------------------------------
 
 
-def fits(array: int, dtype: int) -> str:
-    return f"""
-; Whether the value of a tensor is a scalar or an array as described; what follows of the description is read.
-define internal i1 @suits(ptr %cursor, ptr %value, i64 %kind, ptr %of) alwaysinline {{
-  %value_type = call ptr @field(ptr %value, i64 8)
-  %scalar = icmp eq i64 %kind, {SCALAR}
-  br i1 %scalar, label %number, label %array
-number:
-  %right = icmp eq ptr %value_type, %of
-  ret i1 %right
-array:
-  %wanted = call i64 @word(ptr %cursor)
-  %is_array = icmp eq ptr %value_type, @numpy_array_type
-  br i1 %is_array, label %measure, label %no
-measure:
-  %rank_place = getelementptr i8, ptr %value, i64 24
-  %rank = load i32, ptr %rank_place
-  %wide = sext i32 %rank to i64
-  %same_rank = icmp eq i64 %wide, %wanted
-  %descr = call ptr @field(ptr %value, i64 56)
-  %same_descr = icmp eq ptr %descr, %of
-  %flags_place = getelementptr i8, ptr %value, i64 64
-  %flags = load i32, ptr %flags_place
-  %laid = and i32 %flags, 257
-  %is_laid = icmp eq i32 %laid, 257
-  %c = and i1 %same_rank, %same_descr
-  %d = and i1 %c, %is_laid
-  %sizes = call ptr @field(ptr %value, i64 32)
-  br i1 %d, label %axes, label %no
-axes:
-  %axis = phi i64 [ 0, %measure ], [ %next_axis, %axis_fits ]
-  %more_axes = icmp slt i64 %axis, %wanted
-  br i1 %more_axes, label %one_axis, label %yes
-one_axis:
-  %size_place = getelementptr i64, ptr %sizes, i64 %axis
-  %size = load i64, ptr %size_place
-  %wanted_size = call i64 @word(ptr %cursor)
-  %any = icmp slt i64 %wanted_size, 0
-  %equal = icmp eq i64 %size, %wanted_size
-  %fitting = or i1 %any, %equal
-  br i1 %fitting, label %axis_fits, label %no
-axis_fits:
-  %next_axis = add i64 %axis, 1
-  br label %axes
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-
-; Whether an object is as the description at the cursor says, which is read to its end only then. The values of its
-; tensors are put where %values points, with references to them.
-define internal i1 @fits(ptr %cursor, ptr %thing, ptr %values) {{
-  %kind = call i64 @word(ptr %cursor)
-  %type = call ptr @field(ptr %thing, i64 8)
-  switch i64 %kind, label %same [ i64 {SCALAR}, label %tensor i64 {ARRAY}, label %tensor i64 {TUPLE}, label %tuple
-    i64 {LIST}, label %list i64 {DICT}, label %dictionary i64 {ATTRIBUTE}, label %attribute ]
-same:
-  %expected = call ptr @object(ptr %cursor)
-  %is_same = icmp eq ptr %thing, %expected
-  ret i1 %is_same
-tensor:
-  %of = call ptr @object(ptr %cursor)
-  %dtype = call ptr @object(ptr %cursor)
-  %is_tensor = icmp eq ptr %type, @{TENSOR}
-  br i1 %is_tensor, label %look, label %no
-look:
-  %own = call ptr @field(ptr %thing, i64 {dtype})
-  %value = call ptr @field(ptr %thing, i64 {array})
-  %is_own = icmp eq ptr %own, %dtype
-  %is_set = icmp ne ptr %value, null
-  %both = and i1 %is_own, %is_set
-  br i1 %both, label %look_more, label %no
-look_more:
-  %ok_value = call i1 @suits(ptr %cursor, ptr %value, i64 %kind, ptr %of)
-  br i1 %ok_value, label %take, label %no
-take:
-  call void @Py_IncRef(ptr %value)
-  %free = load ptr, ptr %values
-  store ptr %value, ptr %free
-  %next_free = getelementptr ptr, ptr %free, i64 1
-  store ptr %next_free, ptr %values
-  ret i1 true
-attribute:
-  %holder = call ptr @object(ptr %cursor)
-  %attribute_name = call ptr @object(ptr %cursor)
-  %value_kind = call i64 @word(ptr %cursor)
-  %value_of = call ptr @object(ptr %cursor)
-  %read = call ptr @PyObject_GetAttr(ptr %holder, ptr %attribute_name)
-  %not_read = icmp eq ptr %read, null
-  br i1 %not_read, label %no_attribute, label %look_at_read
-look_at_read:
-  %read_suits = call i1 @suits(ptr %cursor, ptr %read, i64 %value_kind, ptr %value_of)
-  br i1 %read_suits, label %keep, label %drop
-keep:
-  %place = load ptr, ptr %values
-  store ptr %read, ptr %place
-  %next_place = getelementptr ptr, ptr %place, i64 1
-  store ptr %next_place, ptr %values
-  ret i1 true
-drop:
-  call void @Py_DecRef(ptr %read)
-  ret i1 false
-no_attribute:
-  call void @PyErr_Clear()
-  ret i1 false
-tuple:
-  %expected_type = call ptr @object(ptr %cursor)
-  %is_tuple = icmp eq ptr %type, %expected_type
-  %in_tuple = getelementptr i8, ptr %thing, i64 24
-  br i1 %is_tuple, label %sequence, label %no
-list:
-  %is_list = icmp eq ptr %type, @PyList_Type
-  br i1 %is_list, label %list_items, label %no
-list_items:
-  %in_list = call ptr @field(ptr %thing, i64 24)
-  br label %sequence
-sequence:
-  %items = phi ptr [ %in_tuple, %tuple ], [ %in_list, %list_items ]
-  %length_place = getelementptr i8, ptr %thing, i64 16
-  %length = load i64, ptr %length_place
-  %wanted_length = call i64 @word(ptr %cursor)
-  %same_length = icmp eq i64 %length, %wanted_length
-  br i1 %same_length, label %each, label %no
-each:
-  %index = phi i64 [ 0, %sequence ], [ %next_index, %item_fits ]
-  %more = icmp slt i64 %index, %length
-  br i1 %more, label %one, label %yes
-one:
-  %item_place = getelementptr ptr, ptr %items, i64 %index
-  %item = load ptr, ptr %item_place
-  %ok = call i1 @fits(ptr %cursor, ptr %item, ptr %values)
-  br i1 %ok, label %item_fits, label %no
-item_fits:
-  %next_index = add i64 %index, 1
-  br label %each
-dictionary:
-  %is_dictionary = icmp eq ptr %type, @PyDict_Type
-  br i1 %is_dictionary, label %count, label %no
-count:
-  %entries = call i64 @PyDict_Size(ptr %thing)
-  %wanted_entries = call i64 @word(ptr %cursor)
-  %same_entries = icmp eq i64 %entries, %wanted_entries
-  br i1 %same_entries, label %keys, label %no
-keys:
-  %entry = phi i64 [ 0, %count ], [ %next_entry, %entry_fits ]
-  %more_keys = icmp slt i64 %entry, %entries
-  br i1 %more_keys, label %key, label %yes
-key:
-  %name = call ptr @object(ptr %cursor)
-  %found = call ptr @PyDict_GetItemWithError(ptr %thing, ptr %name)
-  %is_found = icmp ne ptr %found, null
-  br i1 %is_found, label %look_into, label %no
-look_into:
-  %entry_ok = call i1 @fits(ptr %cursor, ptr %found, ptr %values)
-  br i1 %entry_ok, label %entry_fits, label %no
-entry_fits:
-  %next_entry = add i64 %entry, 1
-  br label %keys
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-"""
+def _undisturbed(f: FunctionBuilder) -> str:
+    """Whether this thread neither traces nor records nor checks numbers, and functions aren't run eagerly."""
+    f.leave_if(f.binary("icmp ne", f.load("i64", f"@{EAGERLY}"), 0), "i1 false")
+    state = f.call("ptr", "@PyObject_GetAttr", f"ptr @{CONTEXT}", f"ptr @{STATE}")
+    with f.if_then(f.is_null(state)):
+        f.run("@PyErr_Clear")
+        f.end("ret i1 false")
+    traces_not, checks_not = (_is_unset(f, state, name) for name in (BUILDER, NUMERICS))
+    recorders = _item(f, state, f"@{RECORDERS}")
+    records_not = f.either(
+        f.is_null(recorders), "i1", lambda: "true", lambda: f.binary("icmp eq", f.field("i64", recorders, LENGTH), 0)
+    )
+    release(f, state)
+    return f.all_of(traces_not, checks_not, records_not)
 
 
-GUARDS = f"""
-; Takes so many locks; how many it has taken, which are fewer where there is an error.
-define internal i64 @take_locks(ptr %cursor, i64 %count) {{
-  br label %each
-each:
-  %index = phi i64 [ 0, %0 ], [ %next, %taken ]
-  %more = icmp slt i64 %index, %count
-  br i1 %more, label %one, label %out
-one:
-  %take = call ptr @object(ptr %cursor)
-  %give = call ptr @object(ptr %cursor)
-  %answer = call ptr @PyObject_VectorcallDict(ptr %take, ptr null, i64 0, ptr null)
-  %failed = icmp eq ptr %answer, null
-  br i1 %failed, label %out, label %taken
-taken:
-  call void @Py_DecRef(ptr %answer)
-  %next = add i64 %index, 1
-  br label %each
-out:
-  ret i64 %index
-}}
+def _item(f: FunctionBuilder, dictionary: str, key: str) -> str:
+    """An item of a dictionary, or null."""
+    return f.call("ptr", "@PyDict_GetItemWithError", f"ptr {dictionary}", f"ptr {key}")
 
-; Gives locks back, of which the first words are at %words, and leaves an error that is set as it is.
-define internal void @give_locks(ptr %words, i64 %count) {{
-  %any = icmp sgt i64 %count, 0
-  br i1 %any, label %keep, label %out
-keep:
-  %type = alloca ptr
-  %value = alloca ptr
-  %traceback = alloca ptr
-  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %traceback)
-  br label %each
-each:
-  %index = phi i64 [ 0, %keep ], [ %next, %given ]
-  %more = icmp slt i64 %index, %count
-  br i1 %more, label %one, label %restore
-one:
-  %number = mul i64 %index, 2
-  %second = add i64 %number, 1
-  %place = getelementptr ptr, ptr %words, i64 %second
-  %give = load ptr, ptr %place
-  %answer = call ptr @PyObject_VectorcallDict(ptr %give, ptr null, i64 0, ptr null)
-  %failed = icmp eq ptr %answer, null
-  br i1 %failed, label %clear, label %drop
-clear:
-  call void @PyErr_Clear()
-  br label %given
-drop:
-  call void @Py_DecRef(ptr %answer)
-  br label %given
-given:
-  %next = add i64 %index, 1
-  br label %each
-restore:
-  %type_now = load ptr, ptr %type
-  %value_now = load ptr, ptr %value
-  %traceback_now = load ptr, ptr %traceback
-  call void @PyErr_Restore(ptr %type_now, ptr %value_now, ptr %traceback_now)
-  br label %out
-out:
-  ret void
-}}
 
-; Whether all that a trace has baked in is still there.
-define internal i1 @holds(ptr %cursor) {{
-  %count = call i64 @word(ptr %cursor)
-  br label %each
-each:
-  %index = phi i64 [ 0, %0 ], [ %next, %held ]
-  %more = icmp slt i64 %index, %count
-  br i1 %more, label %one, label %yes
-one:
-  %kind = call i64 @word(ptr %cursor)
-  %holder = call ptr @object(ptr %cursor)
-  switch i64 %kind, label %ask [ i64 {IN_CELL}, label %cell i64 {IN_DICTIONARY}, label %dictionary ]
-ask:
-  %answer = call ptr @PyObject_VectorcallDict(ptr %holder, ptr null, i64 0, ptr null)
-  %failed = icmp eq ptr %answer, null
-  br i1 %failed, label %no, label %answered
-answered:
-  call void @Py_DecRef(ptr %answer)
-  %yes_it_does = icmp eq ptr %answer, @_Py_TrueStruct
-  br i1 %yes_it_does, label %held, label %no
-cell:
-  %content = call ptr @field(ptr %holder, i64 16)
-  br label %compare
-dictionary:
-  %key = call ptr @object(ptr %cursor)
-  %item = call ptr @PyDict_GetItemWithError(ptr %holder, ptr %key)
-  br label %compare
-compare:
-  %now = phi ptr [ %content, %cell ], [ %item, %dictionary ]
-  %before = call ptr @object(ptr %cursor)
-  %same = icmp eq ptr %now, %before
-  br i1 %same, label %held, label %no
-held:
-  %next = add i64 %index, 1
-  br label %each
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-"""
+def _is_unset(f: FunctionBuilder, state: str, name: str) -> str:
+    value = _item(f, state, f"@{name}")
+    return f.any_of(f.is_null(value), f.is_same(value, "@_Py_NoneStruct"))
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _let_go(f: FunctionBuilder) -> None:
+    """Gives up the references to the values from `%values` to `%end`."""
+    with f.forever(("ptr", "%values")) as loop:
+        (place,) = loop.values
+        f.jump_if(f.is_same(place, "%end"), loop.end)
+        release(f, f.load("ptr", place))
+        loop.following = [f.at(place, 1, "ptr")]
+
+
+def _suits(f: FunctionBuilder) -> str:
+    """Whether `%value`, that of a tensor, is a scalar or an array as described; what follows of the description is
+    read."""
+    type_ = f.field("ptr", "%value", TYPE)
+    f.leave_if(f.binary("icmp eq", "%kind", SCALAR), f"i1 {f.is_same(type_, '%of')}")
+    wanted = word(f, "%cursor")
+    f.leave_unless(f.is_same(type_, "@numpy_array_type"), "i1 false")
+    has_rank = f.binary("icmp eq", f.convert("sext", "i32", f.field("i32", "%value", RANK), "i64"), wanted)
+    has_dtype = f.is_same(f.field("ptr", "%value", DTYPE), "%of")
+    layout = C_CONTIGUOUS | ALIGNED
+    has_layout = f.binary("icmp eq", f.binary("and", f.field("i32", "%value", FLAGS), layout, "i32"), layout, "i32")
+    f.leave_unless(f.all_of(has_rank, has_dtype, has_layout), "i1 false")
+    sizes = f.field("ptr", "%value", DIMS)
+    with f.loop(0, wanted) as axis:
+        size, wanted_size = f.field("i64", sizes, axis.index, "i64"), word(f, "%cursor")
+        is_any = f.binary("icmp slt", wanted_size, 0)
+        f.leave_unless(f.any_of(is_any, f.binary("icmp eq", size, wanted_size)), "i1 false")
+    return "true"
+
+
+class _Fits:
+    """Writes the function `@fits`: whether `%thing` is as the description at the cursor says, which is read to its end
+    only then. The values of its tensors are put where `%values` points, with references to them.
+
+    array, dtype: the offsets of these fields in a tensor, in bytes.
+    """
+
+    def __init__(self, f: FunctionBuilder, array: int, dtype: int) -> None:
+        self._f = f
+        self._array, self._dtype = array, dtype
+        self._type = ""
+
+    def write(self) -> str:
+        f = self._f
+        kind = word(f, "%cursor")
+        self._type = f.field("ptr", "%thing", TYPE)
+        same, tensor, attribute, tuple_, list_, dictionary = (f.label() for _ in range(6))
+        kinds = {SCALAR: tensor, ARRAY: tensor, TUPLE: tuple_, LIST: list_, DICT: dictionary, ATTRIBUTE: attribute}
+        f.switch("i64", kind, same, kinds)
+        f.begin(same)
+        f.end(f"ret i1 {f.is_same('%thing', pointer(f, '%cursor'))}")
+        f.begin(tensor)
+        self._tensor(kind)
+        f.begin(attribute)
+        self._attribute()
+        items = f.merge(f.label(), "ptr", ((tuple_, self._tuple_items), (list_, self._list_items)))
+        self._sequence(items)
+        f.begin(dictionary)
+        return self._dictionary()
+
+    def _suits(self, value: str, kind: str, of: str) -> str:
+        return self._f.call("i1", "@suits", "ptr %cursor", f"ptr {value}", f"i64 {kind}", f"ptr {of}")
+
+    def _put(self, value: str) -> None:
+        f = self._f
+        place = f.load("ptr", "%values")
+        f.store("ptr", value, place)
+        f.store("ptr", f.at(place, 1, "ptr"), "%values")
+        f.end("ret i1 true")
+
+    def _tensor(self, kind: str) -> None:
+        f = self._f
+        of, dtype = pointer(f, "%cursor"), pointer(f, "%cursor")
+        f.leave_unless(f.is_same(self._type, f"@{TENSOR}"), "i1 false")
+        value = f.field("ptr", "%thing", self._array)
+        has_dtype = f.is_same(f.field("ptr", "%thing", self._dtype), dtype)
+        f.leave_unless(f.all_of(has_dtype, f.negated(f.is_null(value))), "i1 false")
+        f.leave_unless(self._suits(value, kind, of), "i1 false")
+        retain(f, value)
+        self._put(value)
+
+    def _attribute(self) -> None:
+        f = self._f
+        holder, name = pointer(f, "%cursor"), pointer(f, "%cursor")
+        kind, of = word(f, "%cursor"), pointer(f, "%cursor")
+        value = f.call("ptr", "@PyObject_GetAttr", f"ptr {holder}", f"ptr {name}")
+        with f.if_then(f.is_null(value)):
+            f.run("@PyErr_Clear")
+            f.end("ret i1 false")
+        with f.unless(self._suits(value, kind, of)):
+            release(f, value)
+            f.end("ret i1 false")
+        self._put(value)
+
+    def _tuple_items(self) -> str:
+        f = self._f
+        f.leave_unless(f.is_same(self._type, pointer(f, "%cursor")), "i1 false")
+        return f.at("%thing", ITEMS)
+
+    def _list_items(self) -> str:
+        f = self._f
+        f.leave_unless(f.is_same(self._type, "@PyList_Type"), "i1 false")
+        return f.field("ptr", "%thing", ITEMS)
+
+    def _item_fits(self, item: str) -> None:
+        f = self._f
+        f.leave_unless(f.call("i1", "@fits", "ptr %cursor", f"ptr {item}", "ptr %values"), "i1 false")
+
+    def _sequence(self, items: str) -> None:
+        f = self._f
+        length = f.field("i64", "%thing", LENGTH)
+        f.leave_unless(f.binary("icmp eq", length, word(f, "%cursor")), "i1 false")
+        with f.loop(0, length) as loop:
+            self._item_fits(f.field("ptr", items, loop.index, "ptr"))
+        f.end("ret i1 true")
+
+    def _dictionary(self) -> str:
+        f = self._f
+        f.leave_unless(f.is_same(self._type, "@PyDict_Type"), "i1 false")
+        length = f.call("i64", "@PyDict_Size", "ptr %thing")
+        f.leave_unless(f.binary("icmp eq", length, word(f, "%cursor")), "i1 false")
+        with f.loop(0, length):
+            found = _item(f, "%thing", pointer(f, "%cursor"))
+            f.leave_if(f.is_null(found), "i1 false")
+            self._item_fits(found)
+        return "true"
+
+
+# --- locks and guards ------------------------------------------------------------------------------------------------
+
+
+def _take_locks(f: FunctionBuilder) -> str:
+    """Takes `%count` locks; how many it has taken, which are fewer where there is an error."""
+    with f.loop(0, "%count") as loop:
+        take, _give = pointer(f, "%cursor"), pointer(f, "%cursor")
+        answer = called(f, take)
+        f.leave_if(f.is_null(answer), f"i64 {loop.index}")
+        release(f, answer)
+    return loop.index
+
+
+def _give_locks(f: FunctionBuilder) -> None:
+    """Gives `%count` locks back, of which the first words are at `%words`, and leaves an error that is set as it is."""
+    f.leave_if(f.binary("icmp sle", "%count", 0), "void")
+    error = [f.stack("ptr") for _ in range(3)]
+    f.run("@PyErr_Fetch", *(f"ptr {place}" for place in error))
+    with f.loop(0, "%count") as loop:
+        give = f.field("ptr", "%words", f.binary("add", f.binary("mul", loop.index, 2), 1), "ptr")
+        answer = called(f, give)
+        f.if_else(f.is_null(answer), lambda: f.run("@PyErr_Clear"), lambda: release(f, answer))
+    f.run("@PyErr_Restore", *(f"ptr {f.load('ptr', place)}" for place in error))
+
+
+def _holds(f: FunctionBuilder) -> str:
+    """Whether all that a trace has baked in is still there."""
+    count = word(f, "%cursor")
+    with f.loop(0, count):
+        kind, holder = word(f, "%cursor"), pointer(f, "%cursor")
+        ask, cell, dictionary = (f.label() for _ in range(3))
+        f.switch("i64", kind, ask, {IN_CELL: cell, IN_DICTIONARY: dictionary})
+
+        def asked(holder: str = holder) -> str:
+            answer = called(f, holder)
+            f.leave_if(f.is_null(answer), "i1 false")
+            release(f, answer)
+            return f.is_same(answer, "@_Py_TrueStruct")
+
+        def in_cell(holder: str = holder) -> str:
+            return f.is_same(f.field("ptr", holder, CONTENT), pointer(f, "%cursor"))
+
+        def in_dictionary(holder: str = holder) -> str:
+            item = _item(f, holder, pointer(f, "%cursor"))
+            return f.is_same(item, pointer(f, "%cursor"))
+
+        blocks = ((ask, asked), (cell, in_cell), (dictionary, in_dictionary))
+        f.leave_unless(f.merge(f.label(), "i1", blocks), "i1 false")
+    return "true"
+
+
+def checks(array: int, dtype: int) -> str:
+    """The functions of all checks. array, dtype: the offsets of these fields in a tensor, in bytes."""
+    return "\n".join([
+        defined("internal i1 @undisturbed()", _undisturbed),
+        defined("internal void @let_go(ptr %values, ptr %end)", _let_go),
+        defined("internal i1 @suits(ptr %cursor, ptr %value, i64 %kind, ptr %of) alwaysinline", _suits),
+        defined(
+            "internal i1 @fits(ptr %cursor, ptr %thing, ptr %values)", lambda f: _Fits(f, array, dtype).write()
+        ),
+        defined("internal i64 @take_locks(ptr %cursor, i64 %count)", _take_locks),
+        defined("internal void @give_locks(ptr %words, i64 %count)", _give_locks),
+        defined("internal i1 @holds(ptr %cursor)", _holds),
+    ])  # fmt: skip

@@ -34,6 +34,11 @@ TENSOR, CONTEXT, STATE, BUILDER, RECORDERS, NUMERICS, EAGERLY, ZERO = (
     f"autograph_{name}"
     for name in ("tensor_type", "context", "state", "builder", "recorders", "numerics", "eagerly", "zero")
 )
+# The first words of a plan.
+(
+    PLAN_LENGTH, PLAN_KERNEL, PLAN_INPUTS, PLAN_OUTPUTS, PLAN_STATUS, PLAN_RESULT_KIND, PLAN_PACK, PLAN_FAILED,
+    PLAN_NO_MEMORY, PLAN_TENSORS, PLAN_ARGUMENTS,
+) = range(11)  # fmt: skip
 OBJECT, SCALAR, ARRAY, TUPLE, LIST, DICT, ATTRIBUTE = range(7)
 IN_DICTIONARY, IN_CELL, ASKED = range(3)
 TENSOR_INPUT, OBJECT_INPUT, CALLED_INPUT = range(3)

@@ -24,10 +24,11 @@ module otherwise. Only processors with AVX-512 have the estimates.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runtime.llvm import processor
+from runtime.llvm.function_builder import FunctionBuilder, defined
 
 # For a vector of 512 bits: cycles of a division and a square root, steps of Newton's iteration.
 _COSTS = {"<16 x float>": (6, 10, 2), "<8 x double>": (9, 16, 3)}
@@ -46,7 +47,7 @@ def _is_known() -> bool:
 
 def may_change(text: str) -> bool:
     """Whether `with_fewer_divisions` may change a module; decided before it is vectorised."""
-    return _is_known() and "fdiv" in text and "@llvm.sqrt." in text
+    return _is_known() and "fdiv" in text and "@llvm.sqrt" in text
 
 
 def with_fewer_divisions(module: Any) -> str | None:
@@ -58,10 +59,7 @@ def with_fewer_divisions(module: Any) -> str | None:
         changed = {each.name: _replaceable(each, used) for each in module.functions if not each.is_declaration}
     if not used:
         return None
-    helpers = [_quotient(vector) if kind == "quotient" else _root(vector) for kind, vector in used]
-    declared = {function.name for function in module.functions}
-    wanted = {name: line for helper in helpers for name, line in helper.declarations.items() if name not in declared}
-    return "\n".join([_with_calls(text, changed), *(helper.text for helper in helpers), *wanted.values()])
+    return "\n".join([_with_calls(text, changed), *(_helper(kind, vector) for kind, vector in used)])
 
 
 def _may_divide(text: str) -> bool:
@@ -167,116 +165,96 @@ def _symbol(kind: str, vector: str) -> str:
     return f"autograph_{kind}_{vector.strip('<>').replace(' ', '')}"
 
 
-class _Helper:
-    """Writes a function over vectors: its instructions, and the declarations of the functions that they call."""
+class _Steps:
+    """Writes the steps of an iteration over vectors of one type."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.declarations: dict[str, str] = {}
-        self.text = ""
+    def __init__(self, f: FunctionBuilder, vector: str) -> None:
+        self.f, self.vector = f, vector
+        self.count, self.element = vector.strip("<>").split(" x ")
+        is_single = self.element == "float"
+        self.bits, self.mantissa, bias = (32, 23, 127) if is_single else (64, 52, 1023)
+        self.integers = f"<{self.count} x i{self.bits}>"
+        self.flags = f"<{self.count} x i1>"
+        self._format = "ps" if is_single else "pd"
+        # Exponents far from both ends, so that no product of two over- or underflows.
+        self._low, self._span = (bias - bias // 2) << self.mantissa, (bias // 2 * 2) << self.mantissa
 
-    def call(self, result: str, type_: str, name: str, *operands: tuple[str, str]) -> None:
-        """operands: types and values."""
-        given = ", ".join(f"{kind} {value}" for kind, value in operands)
-        self.lines.append(f"{result} = call {type_} @{name}({given})")
-        self.declarations[name] = f"declare {type_} @{name}({', '.join(kind for kind, _ in operands)})"
+    def number(self, value: float) -> str:
+        return f"splat ({self.element} {value})"
 
+    def whole(self, value: int) -> str:
+        return f"splat (i{self.bits} {value})"
 
-def _quotient(vector: str) -> _Helper:
-    """A function that divides vectors."""
-    count, element = vector.strip("<>").split(" x ")
-    bits, name, mantissa, bias = (32, "ps", 23, 127) if element == "float" else (64, "pd", 52, 1023)
-    integers, fma = f"<{count} x i{bits}>", f"llvm.fma.v{count}f{bits}"
-    # Exponents far from both ends, so that no product of two over- or underflows.
-    low, span = (bias - bias // 2) << mantissa, (bias // 2 * 2) << mantissa
+    def estimate(self, function: str, x: str) -> str:
+        """`function` of x, to 14 bits."""
+        given = [f"{self.vector} {x}", f"{self.vector} {x}", f"i{self.count} -1"]
+        return self.f.intrinsic(f"x86.avx512.{function}.{self._format}.512", self.vector, *given)
 
-    def splat(number: int) -> str:
-        return f"splat (i{bits} {number})"
+    def fma(self, a: str, b: str, c: str) -> str:
+        """a * b + c with one rounding."""
+        return self.f.intrinsic("fma", self.vector, *(f"{self.vector} {each}" for each in (a, b, c)))
 
-    one = f"splat ({element} 1.0)"
-    helper = _Helper()
-    lines, v = helper.lines, vector
-    helper.call("%y0", v, f"llvm.x86.avx512.rcp14.{name}.512", (v, "%b"), (v, "%b"), (f"i{count}", "-1"))
-    lines.append(f"%minus = fneg {vector} %b")
-    steps = _COSTS[vector][2]
-    for k in range(steps):
-        helper.call(f"%e{k}", v, fma, (v, "%minus"), (v, f"%y{k}"), (v, one))
-        helper.call(f"%y{k + 1}", v, fma, (v, f"%y{k}"), (v, f"%e{k}"), (v, f"%y{k}"))
-    lines.append(f"%q = fmul {vector} %a, %y{steps}")
-    helper.call("%r", v, fma, (v, "%minus"), (v, "%q"), (v, "%a"))
-    helper.call("%product", v, fma, (v, "%r"), (v, f"%y{steps}"), (v, "%q"))
-    for x in "ab":
-        lines.append(f"%{x}.bits = bitcast {vector} %{x} to {integers}")
-        lines.append(f"%{x}.size = and {integers} %{x}.bits, {splat((1 << (bits - 1)) - 1)}")
-        lines.append(f"%{x}.above = sub {integers} %{x}.size, {splat(low)}")
-    umax = f"llvm.umax.v{count}i{bits}"
-    helper.call("%above", integers, umax, (integers, "%a.above"), (integers, "%b.above"))
-    lines.append(f"%far = icmp uge {integers} %above, {splat(span)}")
-    lines.append(f"%digits = or {integers} %b.bits, {splat(-1 << mantissa)}")
-    lines.append(f"%ones = icmp eq {integers} %digits, {splat(-1)}")
-    lines.append(f"%rare = or <{count} x i1> %far, %ones")
-    lines.append(f"%mask = bitcast <{count} x i1> %rare to i{count}")
-    body = "\n  ".join([*lines, *_fallback(count)])
-    helper.text = f"""
-define internal {vector} @{_symbol("quotient", vector)}({vector} %a, {vector} %b) alwaysinline nounwind {{
-begin:
-  {body}
-divide:
-  %quotient = fdiv {vector} %a, %b
-  br label %end
-end:
-  %result = phi {vector} [ %product, %begin ], [ %quotient, %divide ]
-  ret {vector} %result
-}}
-"""
-    return helper
+    def minus(self, x: str) -> str:
+        return self.f.negative(self.vector, x)
+
+    def times(self, a: str, b: str) -> str:
+        return self.f.binary("fmul", a, b, self.vector)
+
+    def to_bits(self, x: str) -> str:
+        return self.f.convert("bitcast", self.vector, x, self.integers)
+
+    def above_low(self, bits: str) -> str:
+        """How far bits are above the lowest exponent that isn't rare."""
+        return self.f.binary("sub", bits, self.whole(self._low), self.integers)
+
+    def is_far(self, above: str) -> str:
+        return self.f.binary("icmp uge", above, self.whole(self._span), self.integers)
+
+    def unless_rare(self, rare: str, result: str, exact: Callable[[], str]) -> str:
+        """The result, or what the divider gives if any lane has a rare operand."""
+        mask = self.f.convert("bitcast", self.flags, rare, f"i{self.count}")
+        is_any = self.f.binary("icmp ne", mask, 0, f"i{self.count}")
+        return self.f.either(is_any, self.vector, exact, lambda: result, _RARE)
 
 
-def _root(vector: str) -> _Helper:
-    """A function that takes square roots of vectors."""
-    count, element = vector.strip("<>").split(" x ")
-    bits, name, mantissa, bias = (32, "ps", 23, 127) if element == "float" else (64, "pd", 52, 1023)
-    integers, fma = f"<{count} x i{bits}>", f"llvm.fma.v{count}f{bits}"
-    low, span = (bias - bias // 2) << mantissa, (bias // 2 * 2) << mantissa
-    half = f"splat ({element} 0.5)"
-    helper = _Helper()
-    lines, v = helper.lines, vector
-    helper.call("%y", v, f"llvm.x86.avx512.rsqrt14.{name}.512", (v, "%a"), (v, "%a"), (f"i{count}", "-1"))
-    lines += [f"%g0 = fmul {vector} %a, %y", f"%h0 = fmul {vector} %y, {half}"]
-    steps = _COSTS[vector][2] - 1
-    for k in range(steps):
-        lines.append(f"%minus{k} = fneg {vector} %h{k}")
-        helper.call(f"%e{k}", v, fma, (v, f"%minus{k}"), (v, f"%g{k}"), (v, half))
-        for x in ("%g", "%h"):
-            helper.call(f"{x}{k + 1}", v, fma, (v, f"{x}{k}"), (v, f"%e{k}"), (v, f"{x}{k}"))
-    lines.append(f"%minus = fneg {vector} %g{steps}")
-    helper.call("%d", v, fma, (v, "%minus"), (v, f"%g{steps}"), (v, "%a"))
-    helper.call("%product", v, fma, (v, "%d"), (v, f"%h{steps}"), (v, f"%g{steps}"))
-    lines.append(f"%bits = bitcast {vector} %a to {integers}")
-    lines.append(f"%above = sub {integers} %bits, splat (i{bits} {low})")
-    lines.append(f"%far = icmp uge {integers} %above, splat (i{bits} {span})")
-    lines.append(f"%mask = bitcast <{count} x i1> %far to i{count}")
-    sqrt = f"llvm.sqrt.v{count}f{bits}"
-    helper.declarations[sqrt] = f"declare {vector} @{sqrt}({vector})"
-    body = "\n  ".join([*lines, *_fallback(count)])
-    helper.text = f"""
-define internal {vector} @{_symbol("root", vector)}({vector} %a) alwaysinline nounwind {{
-begin:
-  {body}
-divide:
-  %root = call {vector} @{sqrt}({vector} %a)
-  br label %end
-end:
-  %result = phi {vector} [ %product, %begin ], [ %root, %divide ]
-  ret {vector} %result
-}}
-"""
-    return helper
+def _quotient(f: FunctionBuilder, vector: str) -> str:
+    """Divides `%a` by `%b`."""
+    steps = _Steps(f, vector)
+    y, minus_b = steps.estimate("rcp14", "%b"), steps.minus("%b")
+    for _ in range(_COSTS[vector][2]):
+        y = steps.fma(y, steps.fma(minus_b, y, steps.number(1.0)), y)
+    q = steps.times("%a", y)
+    product = steps.fma(steps.fma(minus_b, q, "%a"), y, q)
+    bits = {x: steps.to_bits(x) for x in ("%a", "%b")}
+    sizes = [f.binary("and", each, steps.whole((1 << (steps.bits - 1)) - 1), steps.integers) for each in bits.values()]
+    above_a, above_b = (steps.above_low(size) for size in sizes)
+    above = f.max(above_a, above_b, steps.integers, is_signed=False)
+    digits = f.binary("or", bits["%b"], steps.whole(-1 << steps.mantissa), steps.integers)
+    is_ones = f.binary("icmp eq", digits, steps.whole(-1), steps.integers)
+    rare = f.binary("or", steps.is_far(above), is_ones, steps.flags)
+    return steps.unless_rare(rare, product, lambda: f.binary("fdiv", "%a", "%b", vector))
 
 
-def _fallback(count: str) -> list[str]:
-    """The branch to the divider, taken if any lane of the mask is set."""
-    return [
-        f"%any = icmp ne i{count} %mask, 0",
-        'br i1 %any, label %divide, label %end, !prof !{!"branch_weights", i32 1, i32 1000}',
-    ]
+def _root(f: FunctionBuilder, vector: str) -> str:
+    """The square root of `%a`."""
+    steps = _Steps(f, vector)
+    y, half = steps.estimate("rsqrt14", "%a"), steps.number(0.5)
+    g, h = steps.times("%a", y), steps.times(y, half)
+    for _ in range(_COSTS[vector][2] - 1):
+        e = steps.fma(steps.minus(h), g, half)
+        g, h = steps.fma(g, e, g), steps.fma(h, e, h)
+    product = steps.fma(steps.fma(steps.minus(g), g, "%a"), h, g)
+    rare = steps.is_far(steps.above_low(steps.to_bits("%a")))
+    return steps.unless_rare(rare, product, lambda: f.intrinsic("sqrt", vector, f"{vector} %a"))
+
+
+_RARE = ', !prof !{!"branch_weights", i32 1, i32 1000}'
+_HELPERS = {"quotient": (_quotient, ("%a", "%b")), "root": (_root, ("%a",))}
+
+
+def _helper(kind: str, vector: str) -> str:
+    """The function that replaces divisions or square roots of vectors."""
+    write, parameters = _HELPERS[kind]
+    declared = ", ".join(f"{vector} {name}" for name in parameters)
+    head = f"internal {vector} @{_symbol(kind, vector)}({declared}) alwaysinline nounwind"
+    return defined(head, lambda f: write(f, vector))

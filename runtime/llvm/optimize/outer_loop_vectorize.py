@@ -79,9 +79,9 @@ class Lanes:
         }
         steps = "<" + ", ".join(f"i64 {lane}" for lane in range(width)) + ">"
         line, counts = INT64.times(width), arithmetic.splat(w, Value(INT64, active), width)
-        self.mask = Value(BOOL.times(width), w.op(f"icmp ult {line.ir} {steps}, {counts.text}"))
+        self.mask = Value(BOOL.times(width), w.binary("icmp ult", steps, counts.text, line.ir))
         base = arithmetic.splat(w, first, width)
-        self._index = Value(line, w.op(f"add {line.ir} {base.text}, {steps}"), first.text)
+        self._index = Value(line, w.binary("add", base.text, steps, line.ir), first.text)
         self._places: dict[str, str] = {}
         for name in sorted(plan.varying - {plan.index}):
             type_ = w.types.variables[name]
@@ -89,7 +89,7 @@ class Lanes:
                 raise Unsupported("a vector of values that aren't numbers")
             self._places[name] = place = w.stack(type_.times(width).ir)
             # Every lane holds a number, so that operations in inactive lanes are defined.
-            w.line(f"store {type_.times(width).ir} zeroinitializer, ptr {place}")
+            w.store(type_.times(width).ir, "zeroinitializer", place)
 
     def holds(self, name: str) -> bool:
         return name in self.plan.varying
@@ -99,7 +99,7 @@ class Lanes:
         if name == self.plan.index:
             return self._index
         type_ = self.w.types.variables[name].times(self.width)
-        return Value(type_, self.w.op(f"load {type_.ir}, ptr {self._places[name]}"))
+        return Value(type_, self.w.load(type_.ir, self._places[name]))
 
     def store(self, name: str, found: Value) -> None:
         """Writes the active lanes of a variable."""
@@ -116,7 +116,7 @@ class Lanes:
         if conditions:
             among = conditions[0] if len(conditions) == 1 else self.mask
             found = arithmetic.select(w, among, found, self.load(name))
-        w.line(f"store {found.type.ir} {found.text}, ptr {self._places[name]}")
+        w.store(found.type.ir, found.text, self._places[name])
 
     def elements(self, item: ir.Load) -> Value:
         """Loads the elements of an array at an index that differs between lanes."""
@@ -127,20 +127,17 @@ class Lanes:
         if index.type.is_float or index.type.kind == "b":
             raise Unsupported("an index that isn't an integer")
         memory = Scalar("uint8", "u", 8, self.width) if kind == BOOL else kind.times(self.width)
-        kept = f"{memory.ir} zeroinitializer"
         mask = f"{self.mask.type.ir} {self.mask.text}"
-        suffix = f"v{self.width}{'f' if kind.is_float else 'i'}{memory.bits}"
         one = memory.times(1).ir
         if index.first is not None:
-            place = w.op(f"getelementptr inbounds {one}, ptr {whole.data}, i64 {index.first}")
-            name, pointer = f"@llvm.masked.load.{suffix}.p0", "ptr"
+            place = w.at(whole.data, index.first, f"inbounds {one}")
+            text = w.masked_load(memory.ir, place, kind.size, mask)
         else:
             wide = arithmetic.cast(w, index, INT64)
             place = w.op(f"getelementptr {one}, ptr {whole.data}, {wide.type.ir} {wide.text}")
-            name, pointer = f"@llvm.masked.gather.{suffix}.v{self.width}p0", f"<{self.width} x ptr>"
-        w.program.declare(f"declare {memory.ir} {name}({pointer}, i32, {self.mask.type.ir}, {memory.ir})")
-        found = Value(memory, w.op(f"call {memory.ir} {name}({pointer} {place}, i32 {kind.size}, {mask}, {kept})"))
-        return arithmetic.truth(w, found) if kind == BOOL else Value(kind.times(self.width), found.text)
+            operands = f"<{self.width} x ptr> {place}", f"i32 {kind.size}", mask, f"{memory.ir} zeroinitializer"
+            text = w.intrinsic("masked.gather", memory.ir, *operands)
+        return arithmetic.truth(w, Value(memory, text)) if kind == BOOL else Value(kind.times(self.width), text)
 
     def one_by_one(self, rule: Any, operands: list[Any], type_: Any) -> Value:
         """Calls a function that takes no vectors once for each lane."""
@@ -154,18 +151,18 @@ class Lanes:
             for operand in operands:
                 one = operand.type.times(1)
                 if operand.type.lanes > 1:
-                    operand = Value(one, w.op(f"extractelement {operand.type.ir} {operand.text}, i64 {lane}"))
+                    operand = Value(one, w.lane(operand.type.ir, operand.text, lane))
                 given.append(operand)
             answer = rule.write(w, given, type_)
-            found = w.op(f"insertelement {result} {found}, {type_.ir} {answer.text}, i64 {lane}")
+            found = w.with_lane(result, found, f"{type_.ir} {answer.text}", lane)
         return Value(type_.times(self.width), found)
 
     # --- under conditions --------------------------------------------------------------------------------------------
 
     def any(self, mask: Value) -> str:
         """Whether any lane of a mask is set."""
-        whole = self.w.op(f"bitcast {mask.type.ir} {mask.text} to i{self.width}")
-        return self.w.op(f"icmp ne i{self.width} {whole}, 0")
+        whole = self.w.convert("bitcast", mask.type.ir, mask.text, f"i{self.width}")
+        return self.w.binary("icmp ne", whole, 0, f"i{self.width}")
 
     def among(self, mask: Value, condition: Value) -> Value:
         """The lanes of a mask in which a condition holds; its value in other lanes doesn't matter."""
@@ -175,7 +172,7 @@ class Lanes:
         """An expression in the lanes of a mask, `other` in the rest. It isn't computed if the mask is empty."""
         w = self.w
         place = w.stack(other.type.ir)
-        w.line(f"store {other.type.ir} {other.text}, ptr {place}")
+        w.store(other.type.ir, other.text, place)
         some, after = w.label(), w.label()
         w.branch(self.any(mask), some, after)
         w.block(some)
@@ -183,9 +180,9 @@ class Lanes:
         found = arithmetic.cast(w, value(w, item), kind)
         self.mask = before
         found = arithmetic.select(w, mask, found, other)
-        w.line(f"store {found.type.ir} {found.text}, ptr {place}")
+        w.store(found.type.ir, found.text, place)
         w.block(after)
-        return Value(other.type, w.op(f"load {other.type.ir}, ptr {place}"))
+        return Value(other.type, w.load(other.type.ir, place))
 
     def logic(self, item: ir.Logic) -> Value:
         """`and`, `or`: an operand is computed in the lanes that the operands before it leave undecided."""
@@ -245,15 +242,15 @@ class Lanes:
         """Writes a loop that some lanes leave before others."""
         w = self.w
         place = w.stack(self.mask.type.ir)
-        w.line(f"store {self.mask.type.ir} {self.mask.text}, ptr {place}")
+        w.store(self.mask.type.ir, self.mask.text, place)
         test, body, after = w.label(), w.label(), w.label()
         before = self.mask
         w.block(test)
-        self.mask = Value(before.type, w.op(f"load {before.type.ir}, ptr {place}"))
+        self.mask = Value(before.type, w.load(before.type.ir, place))
         running = self.among(self.mask, arithmetic.truth(w, value(w, item.test)))
         w.branch(self.any(running), body, after)
         w.block(body)
-        w.line(f"store {running.type.ir} {running.text}, ptr {place}")
+        w.store(running.type.ir, running.text, place)
         self.mask = running
         self.inside.append((item.body, running))
         for inner in item.body:
@@ -274,7 +271,7 @@ class Lanes:
         if item.body[:-1]:
             self._body(left, item.body[:-1])
         running = self.among(self.mask, arithmetic.negation(w, left))
-        w.line(f"store {running.type.ir} {running.text}, ptr {place}")
+        w.store(running.type.ir, running.text, place)
         w.branch(self.any(running), on, after)
         w.block(on)
         self.mask = running
@@ -310,9 +307,9 @@ def _write(w: Writer, block: WriteBlock, item: ir.While, plan: Plan) -> None:
     w.branch(condition(w, item.test), start, after)
     w.block(start)
     first = value(w, ir.Var(plan.index), INT64)
-    left = w.op(f"sub i64 {value(w, plan.limit, INT64).text}, {first.text}")
-    few = w.op(f"icmp slt i64 {left}, {width}")
-    active = w.op(f"select i1 {few}, i64 {left}, i64 {width}")
+    left = w.binary("sub", value(w, plan.limit, INT64).text, first.text)
+    few = w.binary("icmp slt", left, width)
+    active = w.select(few, left, width)
     versions = VersionSelect(w)
     versions.choose(active, together, alone)
     w.block(together)
@@ -321,16 +318,16 @@ def _write(w: Writer, block: WriteBlock, item: ir.While, plan: Plan) -> None:
     stored = {name: _stored(w, name, width) for name in plan.stored}
     w.lanes = None
     lane = w.stack("i64")
-    w.line(f"store i64 0, ptr {lane}")
+    w.store("i64", 0, lane)
     w.block(each)
-    at = w.op(f"load i64, ptr {lane}")
+    at = w.load("i64", lane)
     for name, place in stored.items():
-        w.store(name, _lane(w, name, place, at))
+        w.write(name, _lane(w, name, place, at))
     block(w, plan.serial)
-    more = w.op(f"add i64 {at}, 1")
-    w.line(f"store i64 {more}, ptr {lane}")
+    more = w.binary("add", at, 1)
+    w.store("i64", more, lane)
     again = w.label()
-    w.branch(w.op(f"icmp ult i64 {more}, {active}"), again, done)
+    w.branch(w.binary("icmp ult", more, active), again, done)
     w.block(again)
     w.repeat(each)
     w.block(done)
@@ -344,17 +341,17 @@ def _write(w: Writer, block: WriteBlock, item: ir.While, plan: Plan) -> None:
 
 def _stored(w: Writer, name: str, width: int) -> str:
     """Stores the lanes of a variable in memory."""
-    lanes: Any = w.load(name)
+    lanes: Any = w.read(name)
     kind = lanes.type.times(1)
     memory = f"<{width} x {kind.memory}>"
-    text = lanes.text if kind != BOOL else w.op(f"zext {lanes.type.ir} {lanes.text} to {memory}")
+    text = lanes.text if kind != BOOL else w.convert("zext", lanes.type.ir, lanes.text, memory)
     place = w.stack(kind.memory, count=width)
-    w.line(f"store {memory} {text}, ptr {place}, align 8")
+    w.store(memory, text, place, 8)
     return place
 
 
 def _lane(w: Writer, name: str, place: str, lane: str) -> Value:
     """Loads one of these lanes."""
     kind = w.types.variables[name]
-    found = w.op(f"load {kind.memory}, ptr {w.op(f'getelementptr {kind.memory}, ptr {place}, i64 {lane}')}")
-    return Value(kind, w.op(f"icmp ne i8 {found}, 0")) if kind == BOOL else Value(kind, found)
+    found = w.load(kind.memory, w.at(place, lane, kind.memory))
+    return Value(kind, w.binary("icmp ne", found, 0, "i8")) if kind == BOOL else Value(kind, found)

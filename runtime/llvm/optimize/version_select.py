@@ -19,7 +19,7 @@ _FIRST = 4  # runs that alternate
 _EVERY = 61  # a prime, so that it doesn't coincide with the rows of an image
 _FAR = 4  # times faster
 # The cycle counter of x86. Other machines don't let programs read theirs, but have a clock.
-_CLOCK = "@llvm.readcyclecounter" if platform.machine() in ("x86_64", "AMD64") else "@llvm.readsteadycounter"
+_CLOCK = "readcyclecounter" if platform.machine() in ("x86_64", "AMD64") else "readsteadycounter"
 
 
 class VersionSelect:
@@ -45,39 +45,39 @@ class VersionSelect:
         w = self.w
         on, ready, timed, decide, single = (w.label() for _ in range(5))
         rest = self._load(self._rest)
-        w.branch(w.op(f"icmp ne i64 {rest}, 0"), on, ready)
+        w.branch(w.binary("icmp ne", rest, 0), on, ready)
         w.block(on)
-        self._store(w.op(f"sub i64 {rest}, 1"), self._rest)
+        self._store(w.binary("sub", rest, 1), self._rest)
         w.jump(alone)
         w.block(ready)
         count = self._load(self._count)
-        w.branch(w.op(f"icmp ne i64 {count}, 0"), timed, decide)
+        w.branch(w.binary("icmp ne", count, 0), timed, decide)
         w.block(timed)
-        self._learn(self._alone, w.op(f"udiv i64 {self._spent()}, {count}"))
+        self._learn(self._alone, w.binary("udiv", self._spent(), count))
         self._store("0", self._count)
         w.jump(decide)
         w.block(decide)
-        in_lanes, by_themselves = self._load(self._lanes), w.op(f"mul i64 {self._load(self._alone)}, {active}")
-        slower = w.op(f"icmp ugt i64 {in_lanes}, {by_themselves}")
-        compares, odd = self._take_turn(w.op(f"icmp ult i64 {w.op(f'mul i64 {in_lanes}, {_FAR}')}, {by_themselves}"))
-        self._store(w.op(f"select i1 {w.op(f'and i1 {compares}, {odd}')}, i64 {active}, i64 0"), self._count)
+        in_lanes, by_themselves = self._load(self._lanes), w.binary("mul", self._load(self._alone), active)
+        slower = w.binary("icmp ugt", in_lanes, by_themselves)
+        compares, odd = self._take_turn(w.binary("icmp ult", w.binary("mul", in_lanes, _FAR), by_themselves))
+        self._store(w.select(w.binary("and", compares, odd, "i1"), active, 0), self._count)
         self._store(self._clock(), self._began)
-        w.branch(w.op(f"select i1 {compares}, i1 {odd}, i1 {slower}"), single, together)
+        w.branch(w.select(compares, odd, slower, "i1"), single, together)
         w.block(single)
-        self._store(w.op(f"sub i64 {active}, 1"), self._rest)
+        self._store(w.binary("sub", active, 1), self._rest)
         w.jump(alone)
 
     def _take_turn(self, is_far: str) -> tuple[str, str]:
         """Whether the next run is a measured one; and whether it runs without lanes. is_far: lanes are much faster."""
         w = self.w
         turns = self._load(self._turns)
-        compares, odd = w.op(f"icmp ne i64 {turns}, 0"), w.op(f"trunc i64 {turns} to i1")
-        period = w.op(f"select i1 {is_far}, i64 {_FAR * _EVERY}, i64 {_EVERY}")
-        wait = w.op(f"select i1 {compares}, i64 {period}, i64 {w.op(f'sub i64 {self._load(self._wait)}, 1')}")
-        again = w.op(f"select i1 {w.op(f'icmp eq i64 {wait}, 0')}, i64 2, i64 0")
+        compares, odd = w.binary("icmp ne", turns, 0), w.convert("trunc", "i64", turns, "i1")
+        period = w.select(is_far, _FAR * _EVERY, _EVERY)
+        wait = w.select(compares, period, w.binary("sub", self._load(self._wait), 1))
+        again = w.select(w.binary("icmp eq", wait, 0), 2, 0)
         self._store(wait, self._wait)
-        self._store(w.op(f"select i1 {compares}, i64 {w.op(f'sub i64 {turns}, 1')}, i64 {again}"), self._turns)
-        self._store(w.op(f"zext i1 {compares} to i64"), self._compared)
+        self._store(w.select(compares, w.binary("sub", turns, 1), again), self._turns)
+        self._store(w.convert("zext", "i1", compares, "i64"), self._compared)
         return compares, odd
 
     def lanes_done(self) -> None:
@@ -85,17 +85,15 @@ class VersionSelect:
         w = self.w
         compared, other, longer, on = (w.label() for _ in range(4))
         spent, longest = self._spent(), self._load(self._longest)
-        w.branch(w.op(f"icmp ne i64 {self._load(self._compared)}, 0"), compared, other)
+        w.branch(w.binary("icmp ne", self._load(self._compared), 0), compared, other)
         w.block(compared)
         self._learn(self._lanes, spent)
-        self._store(
-            w.op(f"select i1 {w.op(f'icmp ugt i64 {spent}, {longest}')}, i64 {spent}, i64 {longest}"), self._longest
-        )
+        self._store(w.select(w.binary("icmp ugt", spent, longest), spent, longest), self._longest)
         w.jump(on)
         w.block(other)
-        w.branch(w.op(f"icmp ugt i64 {spent}, {w.op(f'shl i64 {longest}, 1')}"), longer, on, unlikely=True)
+        w.branch(w.binary("icmp ugt", spent, w.binary("shl", longest, 1)), longer, on, unlikely=True)
         w.block(longer)
-        self._store(self._at_most(spent, w.op(f"shl i64 {longest}, 2")), self._longest)
+        self._store(self._at_most(spent, w.binary("shl", longest, 2)), self._longest)
         self._store("2", self._turns)
         w.jump(on)
         w.block(on)
@@ -103,27 +101,26 @@ class VersionSelect:
     def _spent(self) -> str:
         """Time since the clock was last read, times 64."""
         w = self.w
-        return w.op(f"shl i64 {w.op(f'sub i64 {self._clock()}, {self._load(self._began)}')}, 6")
+        return w.binary("shl", w.binary("sub", self._clock(), self._load(self._began)), 6)
 
     def _learn(self, place: str, cost: str) -> None:
         """Updates an average with a cost of weight 1/4. It is limited to four times the average, since other processes
         may have run meanwhile."""
         w = self.w
         known = self._load(place)
-        fourth = w.op(f"lshr i64 {self._at_most(cost, w.op(f'shl i64 {known}, 2'))}, 2")
-        before = w.op(f"sub i64 {known}, {w.op(f'lshr i64 {known}, 2')}")
-        is_first = w.op(f"icmp eq i64 {known}, 0")
-        self._store(w.op(f"select i1 {is_first}, i64 {cost}, i64 {w.op(f'add i64 {before}, {fourth}')}"), place)
+        fourth = w.binary("lshr", self._at_most(cost, w.binary("shl", known, 2)), 2)
+        before = w.binary("sub", known, w.binary("lshr", known, 2))
+        is_first = w.binary("icmp eq", known, 0)
+        self._store(w.select(is_first, cost, w.binary("add", before, fourth)), place)
 
     def _at_most(self, number: str, most: str) -> str:
-        return self.w.op(f"select i1 {self.w.op(f'icmp ult i64 {number}, {most}')}, i64 {number}, i64 {most}")
+        return self.w.select(self.w.binary("icmp ult", number, most), number, most)
 
     def _clock(self) -> str:
-        self.w.program.declare(f"declare i64 {_CLOCK}()")
-        return self.w.op(f"call i64 {_CLOCK}()")
+        return self.w.intrinsic(_CLOCK, "i64")
 
     def _load(self, place: str) -> str:
-        return self.w.op(f"load i64, ptr {place}")
+        return self.w.load("i64", place)
 
     def _store(self, text: str, place: str) -> None:
-        self.w.line(f"store i64 {text}, ptr {place}")
+        self.w.store("i64", text, place)
