@@ -132,6 +132,7 @@ class Program:
     builtins    the functions that are written as instructions
     spmd        whether many threads run the program together: its loops aren't taken apart, and what it allocates may
                 be written by another thread
+    writes      whether functions are written; otherwise only their types are inferred
     modules     formulas that are used: symbol → the module to link
     lanes       of each loop whose trips run side by side, how many do
     vectors     whether LLVM may find loops to make vectors of, or functions to write out where they are called
@@ -145,6 +146,7 @@ class Program:
         failure: Failure = _no_failure,
         builtins: Mapping[tuple[str, str], calls.CallRule] = calls.BUILTINS,
         spmd: bool = False,
+        writes: bool = True,
     ) -> None:
         own = {function.name: jump_threading.threaded(function) for function in functions}
         self.functions = collections.ChainMap(own, library.functions)  # type: ignore[arg-type]
@@ -152,6 +154,7 @@ class Program:
         self.failure = failure
         self.builtins = builtins
         self.spmd = spmd
+        self.writes = writes
         self.modules: dict[str, str] = {}
         self.lanes: list[int] = []
         self.vectors = True
@@ -180,7 +183,7 @@ class Program:
     # --- functions ---------------------------------------------------------------------------------------------------
 
     def function(self, name: str, parameters: Sequence[Any]) -> Callee:
-        """The function for these types, written at its first use."""
+        """The function for these types, inferred and written at its first use."""
         if not all(isinstance(type_, (Scalar, Array)) for type_ in parameters):
             raise Unsupported(f"the arguments of {name}")
         key = (name, tuple(parameters))
@@ -199,7 +202,8 @@ class Program:
             callee.result, callee.allocates = types.result, types.allocates or callee.allocates
             callee.called = frozenset(types.called)
             callee.vectors = not recurrences.no_loop_has_vectors(function.body, types.variables)
-            self._texts.append(self._written(callee, types))
+            if self.writes:
+                self._texts.append(self._written(callee, types))
         return callee
 
     def call_rule(self, name: str) -> calls.CallRule:

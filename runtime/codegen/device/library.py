@@ -385,8 +385,14 @@ Join = Callable[[ir.Expr, ir.Expr], ir.Expr]
 JOINING = {"total": _TOTAL, "warp_total": _WARP_TOTAL, "column_total": _COLUMN_TOTAL, "prefix": _PREFIX}
 
 
-def joining_function(kind: str, name: str, join: Join) -> ir.Function:
+@functools.cache
+def _joining_function(kind: str) -> ir.Function:
     (function,) = parse_functions(JOINING[kind].replace("LANES\n", _LANES))
+    return function
+
+
+def joining_function(kind: str, name: str, join: Join) -> ir.Function:
+    function = _joining_function(kind)
 
     def change(item: ir.Expr) -> ir.Expr | None:
         return join(*item.arguments) if isinstance(item, ir.Call) and item.function == "joined" else None

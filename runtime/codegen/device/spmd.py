@@ -82,7 +82,7 @@ class _Rewriter:
 
     def __init__(self, kernel: Kernel) -> None:
         self.target, self.library = kernel, kernel.library
-        self.program = Program(kernel.functions, kernel.library, builtins=BUILTINS)
+        self.program = Program(kernel.functions, kernel.library, builtins=BUILTINS, writes=False)
         self.writes = _Writes(kernel.library)
         self.done: dict[tuple[str, tuple[Any, ...]], str] = {}
         self.made: list[ir.Function] = []
