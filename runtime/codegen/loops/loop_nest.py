@@ -194,7 +194,7 @@ class Nest:
             if loop.size != ir.ONE:
                 loop.index = self.low.index_name(depth)
                 depth += 1
-                loop.size = self.low.atom(loop.size)
+                loop.size = self.low.product([self.dims[axis] for axis in loop.axes])
         self._write_out_short_rows(depth)
 
     def _write_out_short_rows(self, running: int) -> None:

@@ -79,7 +79,7 @@ class Lowering(Sizes):
         self.region: Region = Region(graph)
         self.fusion = Fusion(self)
         self.index_names: list[ir.Var] = []  # loop variables by depth
-        self.stride_names: dict[Dims, Atom] = {}  # products of dimensions
+        self.products: dict[Dims, Atom] = {}  # of dimensions other than 1
         self.empty_buffers: dict[DType, str] = {}
         self.functions: list[Any] = []  # recursive functions that were lowered (see `recursion.py`)
         self.callable: dict[str, Any] = {}  # by name, the functions that `call` nodes here may call
@@ -264,15 +264,17 @@ class Lowering(Sizes):
         """For each dimension, the distance between neighbouring elements in the buffer."""
         if array.strides is not None:
             return array.strides
-        return tuple(self._stride(array.dims[axis + 1 :]) for axis in range(len(array.dims)))
+        return tuple(self.product(array.dims[axis + 1 :], "stride") for axis in range(len(array.dims)))
 
-    def _stride(self, dims: Dims) -> Atom:
-        known = self.stride_names.get(dims)
+    def product(self, dims: Sequence[Atom], base: str = "n") -> Atom:
+        """The product of dimensions. It has one name, so that nests over as many elements can be fused."""
+        factors = tuple([each for each in dims if each != ir.ONE])
+        known = self.products.get(factors)
         if known is not None and self.is_visible(known):
             return known
-        found = self.stride_names[dims] = self.atom(product(dims), "stride")
-        if isinstance(found, ir.Var) and found not in dims:
-            self.extents.values[found.name] = self.extents.product(dims)
+        found = self.products[factors] = self.atom(product(factors), base)
+        if isinstance(found, ir.Var) and found not in factors:
+            self.extents.values[found.name] = self.extents.product(factors)
         return found
 
     def empty_buffer(self, dtype: DType) -> ir.Var:
@@ -292,7 +294,7 @@ class Lowering(Sizes):
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
-            dict(self.kept), set(self.fresh), list(self.reports), list(self.functions), dict(self.stride_names),
+            dict(self.kept), set(self.fresh), list(self.reports), list(self.functions), dict(self.products),
             self.extents.snapshot(),
         )  # fmt: skip
 
@@ -301,7 +303,7 @@ class Lowering(Sizes):
         self.nest_loop = None
         (
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
-            self.sizes, self.index_names, self.kept, self.fresh, self.reports, self.functions, self.stride_names,
+            self.sizes, self.index_names, self.kept, self.fresh, self.reports, self.functions, self.products,
         ) = saved[1:-1]  # fmt: skip
         self.extents.restore(saved[-1])
 
