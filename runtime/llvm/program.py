@@ -176,7 +176,7 @@ class Program:
             other is not callee and not other.outlined for other in self._callees.values()
         )
         entry = interface.text(symbol, callee, parameters, releases)
-        texts = {"@interrupted": interface.INTERRUPTED, threads.IN_PARTS: threads.SUPPORT}
+        texts = {"@interrupted": interface.INTERRUPTED, threads.IN_PARTS: threads.SUPPORT, "@drop_all": memory.DROP_ALL}
         support = [interface.MEMORY, interface.SUPPORT, *(texts[name] for name in self._support)]
         return "\n".join([*self._declarations, *support, *self._texts, entry, HINTS])
 
@@ -239,8 +239,7 @@ class Program:
             declared += [f"ptr noalias %out{i}" for i in range(len(results))]
         statements.block(w, function.body)
         w.block("exit")
-        for name in w.arrays:
-            memory.drop(w, w.load("ptr", w.places[name][0]))
+        memory.drop_variables(w)
         kind = "i32"
         if not callee.direct:
             w.end(f"ret i32 {w.load('i32', '%status')}")

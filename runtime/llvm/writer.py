@@ -7,15 +7,20 @@ its results through pointers.
 
 from __future__ import annotations
 
+import collections
 import struct
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
 from runtime.llvm.function_builder import UNLIKELY, FunctionBuilder
 from runtime.llvm.optimize import outer_loop_plan
 
 OUT_OF_MEMORY = 1
+# From so many on, the owners of a function's arrays stay in memory. In registers each has to be known wherever the
+# function may be left, and so all of them at each array that there may be no memory for.
+_MANY_ARRAYS = 5
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,34 @@ HINTS = """
 """
 
 
+def _borrowed(types: Any) -> set[str]:
+    """The variables that hold no references: each is assigned once, a parameter, for which the caller holds one until
+    the function ends."""
+    function = types.function
+    items = [item for item in ir.walk(function.body) if isinstance(item, (ir.Assign, ir.Alloc, ir.For))]
+    count = collections.Counter(name for item in items for name in ir.targets(item))
+    given = {name for name in function.parameters if name not in count}
+    found: set[str] = set()
+    for item in items:
+        if isinstance(item, ir.Assign) and len(item.targets) == 1 and count[item.targets[0]] == 1:
+            value = item.value
+            if isinstance(value, ir.Call) and value.function == "lib.flat":
+                (value,) = value.arguments
+            if isinstance(value, ir.Var) and value.name in given:
+                found.add(item.targets[0])
+    return {name for name in found if isinstance(types.variables.get(name), Array)}
+
+
+def _gathered(types: Any, borrowed: set[str]) -> dict[str, int]:
+    """The variables whose owners stand in one array, and where; none of a function with few arrays. Those that loops
+    assign aren't among them."""
+    function = types.function
+    loops = [item.body for item in ir.walk(function.body) if isinstance(item, (ir.For, ir.While))]
+    apart = {*borrowed, *function.parameters, *(name for body in loops for name in ir.assigned(body))}
+    names = [name for name, type_ in types.variables.items() if isinstance(type_, Array) and name not in apart]
+    return {name: place for place, name in enumerate(names)} if len(names) >= _MANY_ARRAYS else {}
+
+
 class Writer(FunctionBuilder):
     """Writes one function of a kernel.
 
@@ -115,6 +148,9 @@ class Writer(FunctionBuilder):
         self.loops: list[tuple[str, str]] = []  # the labels that `continue` and `break` jump to
         self.places: dict[str, Any] = {}
         self.arrays: list[str] = []  # variables that hold references
+        self.borrowed = _borrowed(types)
+        # Those whose owners stand in one array, and where.
+        self.gathered: dict[str, int] = {} if program.spmd else _gathered(types, self.borrowed)
         self.lanes: Any = None  # set while statements are vectorised (optimize/outer_loop_vectorize.py)
         self.plans = {} if program.spmd else outer_loop_plan.plans(types)
         self.joined: frozenset[Any] = program.joined_arguments(types)
@@ -123,6 +159,11 @@ class Writer(FunctionBuilder):
         elif types.result is not None:
             assert isinstance(types.result, Scalar)
             self.entry.append(f"  %result = alloca {types.result.ir}")
+        if self.gathered:
+            program.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            self.stack("ptr", "owners", len(self.gathered))
+            size = 8 * len(self.gathered)
+            self.entry.append(f"  call void @llvm.memset.p0.i64(ptr %owners, i8 0, i64 {size}, i1 false)")
         self.declare_new()
 
     def declare_new(self) -> None:
@@ -146,13 +187,23 @@ class Writer(FunctionBuilder):
         if isinstance(type_, Scalar):
             self.places[name] = self.stack(type_.ir, f"v.{name}")
         elif isinstance(type_, Array):
-            parts = [self.stack("ptr", f"v.{name}.owner"), self.stack("ptr", f"v.{name}.data")]
-            parts += [self.stack("i64", f"v.{name}.{i}") for i in range(type_.rank)]
-            self.places[name] = parts
-            self.entry.append(f"  store ptr null, ptr {parts[0]}")
-            self.arrays.append(name)
+            self.places[name] = [self._owner(name), self.stack("ptr", f"v.{name}.data")]
+            self.places[name] += [self.stack("i64", f"v.{name}.{i}") for i in range(type_.rank)]
+            if name not in self.borrowed:
+                self.arrays.append(name)
         else:
             raise Unsupported("a variable that holds a tuple")
+
+    def _owner(self, name: str) -> str:
+        """The place for the owner of an array that a variable holds."""
+        if name not in self.gathered:
+            place = self.stack("ptr", f"v.{name}.owner")
+            if name not in self.borrowed:
+                self.entry.append(f"  store ptr null, ptr {place}")
+            return place
+        place = f'%"v.{name}.owner"'
+        self.entry.append(f"  {place} = getelementptr ptr, ptr %owners, i64 {self.gathered[name]}")
+        return place
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 

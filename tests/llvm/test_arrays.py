@@ -91,6 +91,49 @@ def test_nothing_leaks() -> None:
     assert grown < 64 << 10, "KiB; each call makes some ten mebibytes"
 
 
+MANY = """
+def kernel(x, n, size):
+    flat = lib.flat(x)
+    a = np.empty(n, np.float64)
+    b = np.empty(n, np.float64)
+    if size < 0:
+        return a, lib.shaped((n, 1), b), flat, flat
+    c = np.empty(size, np.float64)
+    d = np.empty(n, np.float64)
+    e = np.empty(n, np.float64)
+    for i in range(n):
+        t = np.empty(1, np.float64)
+        t[0] = flat[i]
+        e[i] = t[0]
+    r = flat
+    if size == 0:
+        r = d
+    return e, lib.shaped((n, 1), e), flat, r
+"""
+
+
+def test_nothing_leaks_of_many_arrays() -> None:
+    run = ours(MANY, "(float64[:, ::1], int64, int64)")
+    n = 1 << 17  # a mebibyte each
+    x = np.arange(float(n)).reshape(2, -1)
+    count = sys.getrefcount(x)
+
+    def all_ways() -> None:
+        run(x, n, -1)
+        run(x, n, 0)
+        e, column, flat, same = run(x, n, 7)
+        assert np.shares_memory(flat, x) and np.shares_memory(same, x) and np.shares_memory(e, column)
+        with pytest.raises(MemoryError):
+            run(x, n, 1 << 60)
+
+    all_ways()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(100):
+        all_ways()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10, "KiB"
+    assert sys.getrefcount(x) == count
+
+
 def test_too_large_an_array_is_a_memory_error() -> None:
     run = ours(
         "def kernel(n):\n    a = np.empty(8, np.int8)\n    b = np.empty(n, np.int64)\n    return a, b\n", "(int64,)"

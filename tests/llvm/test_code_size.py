@@ -43,3 +43,11 @@ def test_layers_share_their_code():
 
     lengths = [len(optimised(layers(count), [512, 512], [512, 512])) for count in (2, 3, 6)]
     assert lengths[2] - lengths[1] < lengths[0]  # three layers more
+
+
+def test_what_an_array_costs_does_not_grow_with_their_number():
+    def arrays(count):
+        return lambda x: [ag.cumsum(x * float(k)) for k in range(count)]
+
+    phis = [optimised(arrays(count), [None]).count("[ ") for count in (6, 12, 24)]
+    assert phis[2] - phis[1] <= 2.5 * (phis[1] - phis[0])
