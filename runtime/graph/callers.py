@@ -6,6 +6,7 @@ this project.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from types import CodeType
@@ -14,7 +15,6 @@ from typing import Any
 from runtime.context import ctx
 from runtime.errors import is_own_file
 
-_is_own_code: dict[str, bool] = {}
 # Functions whose parameter `name` is no name of an operation.
 _NOT_NAMES = frozenset(["call", "trace", "trace_region", "__init__", "__getattr__"])
 
@@ -28,38 +28,28 @@ def user_place() -> tuple[tuple[str, int, str] | None, str | None]:
     """The same, and what the user calls the node being emitted: the `name=` of the call into this project, after the
     open scopes."""
     frame: Any = sys._getframe(1)
-    inside: Any = None
-    span = None
-    while frame is not None:
-        code = frame.f_code
-        own = _is_own_code.get(code.co_filename)
-        if own is None:
-            filename = code.co_filename
-            own = _is_own_code[filename] = is_own_file(filename) or filename.startswith("<frozen")
-        if not own:
-            span = code.co_filename, frame.f_lineno, code.co_name
-            break
-        inside, frame = frame, frame.f_back
+    own: list[Any] = []  # the frames of this project on the way
+    while frame is not None and _is_own(frame.f_code.co_filename):
+        own.append(frame)
+        frame = frame.f_back
+    span = None if frame is None else (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
     name = None
-    kind = "forwards"
-    while inside is not None and kind == "forwards":
+    while own:
+        inside = own.pop()
         kind = _kind(inside.f_code)
         if kind == "names":
             name = inside.f_locals.get("name")
-        elif kind == "forwards":
-            inside = _called_by(inside)
+        if kind != "forwards":
+            break
     scope = ctx.scope
     if not isinstance(name, str) or not name:
         return span, scope or None
     return span, name[:-1] if name.endswith("/") else scope + name
 
 
-def _called_by(caller: Any) -> Any:
-    """The frame that a frame has called, on the way to this one."""
-    frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_back is not caller:
-        frame = frame.f_back
-    return frame
+@functools.cache
+def _is_own(filename: str) -> bool:
+    return is_own_file(filename) or filename.startswith("<frozen")
 
 
 # Kinds of this project's functions, whose number is bounded, by identity: a code object's hash goes through its text.

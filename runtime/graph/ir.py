@@ -161,12 +161,13 @@ class Graph:
         """All nodes, those of regions after the node that holds them."""
         waiting = [iter(self.nodes)]
         while waiting:
-            node = next(waiting[-1], None)
-            if node is None:
+            for node in waiting[-1]:
+                yield node
+                if node.regions:
+                    waiting += [iter(region.nodes) for region in reversed(node.regions)]
+                    break
+            else:
                 waiting.pop()
-                continue
-            yield node
-            waiting += [iter(region.nodes) for region in reversed(node.regions)]
 
     def __str__(self) -> str:
         return as_text(self)

@@ -38,7 +38,9 @@ def _insert(graph: Graph, fails_after: bool) -> bool:
     nodes: list[Node] = []  # from the last to the first
     found = False
     committed: set[Any] = set()  # variables that get a later value before anything fails
-    for node in reversed(graph.nodes):
+    # What fails before the first assignment means nothing to any.
+    first = next((k for k, node in enumerate(graph.nodes) if node.op is ASSIGN or node.regions), len(graph.nodes))
+    for node in reversed(graph.nodes[first:]):
         if node.regions and node.op.name in ("while", "cond", "letrec"):
             again = node.op.name == "letrec" or (node.op.name == "while" and may_fail(node))
             for region in node.regions:
@@ -52,7 +54,7 @@ def _insert(graph: Graph, fails_after: bool) -> bool:
             fails_after = True
             committed.clear()
         nodes.append(node)
-    graph.nodes = nodes[::-1]
+    graph.nodes[first:] = nodes[::-1]
     graph.program = None
     return found
 
