@@ -43,20 +43,25 @@ def blocks(text: str) -> list[Block]:
 
 
 def run(name: str, text: str) -> list[Block]:
-    """Runs the blocks of a page and notes what they print."""
+    """Runs the blocks of a page and notes what they print. Devices that it makes end with it."""
     ag.random.set_seed(None)  # whatever was run before
     namespace: dict = {"__name__": "docs"}
     found = blocks(text)
-    for block in found:
-        if not block.is_run:
-            continue
-        # Conversion reads source through linecache; a name of its own for each block keeps their lines apart.
-        filename = f"<{name}:{block.line}>"
-        linecache.cache[filename] = (len(block.code), None, block.code.splitlines(keepends=True), filename)
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(block.code, filename, "exec"), namespace)
-        block.printed = printed.getvalue()
+    try:
+        for block in found:
+            if not block.is_run:
+                continue
+            # Conversion reads source through linecache; a name of its own for each block keeps their lines apart.
+            filename = f"<{name}:{block.line}>"
+            linecache.cache[filename] = (len(block.code), None, block.code.splitlines(keepends=True), filename)
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(block.code, filename, "exec"), namespace)
+            block.printed = printed.getvalue()
+    finally:
+        ag.config.emulate_gpus(0)
+        (cpu,) = ag.config.list_physical_devices("CPU")
+        ag.config.set_logical_device_configuration(cpu, [])
     return found
 
 

@@ -17,15 +17,7 @@ from docs import api_pages, example_pages, tensorflow_names
 from tests import docs
 
 
-@pytest.fixture
-def one_cpu():
-    """Puts an end to the logical devices that a page has made."""
-    yield
-    (cpu,) = ag.config.list_physical_devices("CPU")
-    ag.config.set_logical_device_configuration(cpu, [])
-
-
-@pytest.mark.usefixtures("one_cpu", "no_facade")
+@pytest.mark.usefixtures("no_facade")
 @pytest.mark.parametrize("name", docs.PAGES)
 def test_blocks_run_and_print_what_the_page_says(name, monkeypatch):
     if name == "docs/c_library.md" and shutil.which("cc") is None:
