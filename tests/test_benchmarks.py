@@ -190,7 +190,7 @@ def test_fresh_processes_find_bytecode():
 
 def test_calibration_knows_every_entry_of_the_cost_model(capsys):
     entries = {name for name in vars(cost_model) if name.isupper() and not name.startswith("DEVICE_")}
-    assert set(calibrate.PROBES) == entries
+    assert set(calibrate.PROBES) == entries, "PROBES in benchmarks/calibrate.py: programs that depend on the entry"
     before = cost_model.EXTREME_BLOCK
     assert calibrate.main(["EXTREME_BLOCK", "CALL_TICKS", "--quick"]) == 0
     assert cost_model.EXTREME_BLOCK == before

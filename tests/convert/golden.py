@@ -46,7 +46,11 @@ def compare(case: Case, text: str, request: Any) -> None:
         next(each for each in cases if each.name == case.name).expected = text
         write(case.path, cases)
     else:
-        assert text == case.expected
+        file, test = (path.relative_to(FOLDER.parents[1]) for path in (case.path, request.node.path))
+        assert text == case.expected, (
+            f"case {case.name} of {file} is another text now. If that is right, run `pytest --update-golden {test}` "
+            "and read what has changed"
+        )
 
 
 def all_cases() -> list[Case]:
