@@ -361,8 +361,6 @@ LIBRARY = {
     "zeta": wide(zeta),
     "betainc": wide(lambda a, b, x: special.btdtr(a, b, x) if hasattr(special, "btdtr") else 1
                     - special.betainc(b, a, 1 - x)),
-    "xlogy": special.xlogy, "xlog1py": special.xlog1py,
-    "xdivy": lambda x, y: np.where(x == 0, 0, x / y), "nextafter": np.nextafter,
     "take_along": take_along, "take_along_grad": take_along_grad, "argsort": argsort, "top_few": top_few,
     "unique": unique,
     "searchsorted": searchsorted,

@@ -75,6 +75,8 @@ def test_traced_equals_eager(row, sample, dtype, known):
     expected = [t._array for t in [*outputs, *[g for g in found if g is not None]]]
     assert len(results) == len(expected)
     for result, value in zip(results, expected):
+        if row.keeps_rows and value.ndim:  # a growing list's cotangent may be longer than the list was
+            result = result[: len(value)]
         assert np.shape(result) == value.shape
         if value.dtype.kind == "f":
             np.testing.assert_allclose(result, value, 1e-12, 1e-12)
