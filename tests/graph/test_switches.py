@@ -8,7 +8,7 @@ import pytest
 import autograph as ag
 from runtime.codegen.backends.call_stub import load
 from runtime.codegen.lower.lower_graph import lower
-from runtime.graph.passes import options
+from runtime.graph.passes import options, pipeline
 from runtime.graph.verify import verify
 from tests.graph.tracing import F32, I32, MATRIX, ops
 
@@ -40,6 +40,13 @@ SWITCHES = {
     "shape_optimization": (lambda x: rows_of(x) + 1, [MATRIX], "shape"),
     "dead_code_elimination": (lambda x: (ag.exp(x), x)[1], [MATRIX], "exp"),
 }  # fmt: skip
+
+
+def test_every_option_of_a_pass_has_a_case():
+    passes = {option for _, option, _ in (*pipeline.PASSES, *pipeline.REGION_PASSES, *pipeline.LAST)}
+    rules = {option for chosen, _ in pipeline.RULES for option in chosen}
+    missing = (passes | rules) - SWITCHES.keys() - {"fast_math"}  # tests/graph/test_simplification.py
+    assert not missing, f"add to SWITCHES a program in whose graph these leave fewer nodes: {missing}"
 
 
 @pytest.mark.parametrize("option", SWITCHES)
