@@ -36,7 +36,7 @@ class Interface(Protocol):
         """The function `symbol`, which calls the kernel."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Callee:
     """A function of the program, for given types of its parameters."""
 
@@ -136,7 +136,8 @@ class Program:
     modules     formulas that are used: symbol → the module to link
     lanes       of each loop whose trips run side by side, how many do
     vectors     whether LLVM may find loops to make vectors of, or functions to write out where they are called
-    repeats     whether the kernel has loops besides those over elements
+    repeats     whether the kernel has several loops besides those over elements
+    unrolls     whether LLVM may find loops to unroll
     """
 
     def __init__(
@@ -158,7 +159,8 @@ class Program:
         self.modules: dict[str, str] = {}
         self.lanes: list[int] = []
         self.vectors = True
-        self.repeats = any(isinstance(item, ir.While) for each in own.values() for item in ir.walk(each.body))
+        self.unrolls = False
+        self.repeats = sum(isinstance(item, ir.While) for each in own.values() for item in ir.walk(each.body)) > 1
         self._formulas = library.formulas
         self._own = set(own)
         self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}
@@ -201,6 +203,7 @@ class Program:
                 raise Unsupported(f"{name}, which is declared to return {declared} but returns {types.result}")
             callee.result, callee.allocates = types.result, types.allocates or callee.allocates
             callee.called = frozenset(types.called)
+            self.unrolls = self.unrolls or recurrences.a_trip_count_may_be_constant(function.body)
             callee.vectors = not recurrences.no_loop_has_vectors(function.body, types.variables)
             if self.writes:
                 self._texts.append(self._written(callee, types))

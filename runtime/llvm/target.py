@@ -13,7 +13,7 @@ import sysconfig
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -30,9 +30,22 @@ _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
 _CALL_NUMBER = re.compile(r" // callseq.*$", re.MULTILINE)
 _options = threading.RLock()  # LLVM's options are the process's: held while code is made by them
-# Which of LLVM's passes run: all; all, and before those that simplify functions, for nests that a loop repeats; those
-# for loops that are to have no vectors; few, see `_optimise_quickly`.
-Passes = Literal["all", "twice", "scalar", "few"]
+
+
+class Passes(NamedTuple):
+    """Which of LLVM's passes run.
+
+    kind        all; all, and before those that simplify functions, for nests in several loops; those for loops that are
+                to have no vectors; few, see `_optimise_quickly`
+    unrolling   whether loops are unrolled: those with constant trip counts are. Where there are none, looking for them
+                takes a tenth of LLVM's time
+    """
+
+    kind: Literal["all", "twice", "scalar", "few"] = "all"
+    unrolling: bool = True
+
+
+ALL = Passes()
 _KNOWN = (20, 21, 22)  # the versions of LLVM that have our options; any other would end the process
 
 
@@ -125,7 +138,7 @@ def kept(thing: Any) -> Any:
 
 @interrupts_deferred()
 def machine_code(
-    text: str, modules: Iterable[str], level: int = 2, passes: Passes = "all", later: str = "", codegen_level: int = 2
+    text: str, modules: Iterable[str], level: int = 2, passes: Passes = ALL, later: str = "", codegen_level: int = 2
 ) -> bytes:
     """An object file of a module's text, linked with others, optimised for this machine at `level`, 0 to 3, by
     these passes; later: a module of functions that are inlined after vectorisation; codegen_level: as `_machine`
@@ -227,12 +240,12 @@ def library(
     parts: text, modules and `later` of each kernel, as `machine_code` takes them. resident: text and level of the
     modules that kernels call. Raises Unsupported if LLVM refuses a text.
     """
-    whole = _optimised("", (), 0, "all", "")
+    whole = _optimised("", (), 0, ALL, "")
     try:
         for text, level in resident:
-            whole.link_in(_optimised(text, (), level, "all", ""))
+            whole.link_in(_optimised(text, (), level, ALL, ""))
         for text, modules, later in parts:
-            whole.link_in(_optimised(text, modules, 2, "all", later))
+            whole.link_in(_optimised(text, modules, 2, ALL, later))
     except RuntimeError as error:
         raise Unsupported(f"LLVM: {error}") from error
     for thing in (*whole.functions, *whole.global_variables):
@@ -245,30 +258,31 @@ def library(
 
 
 @interrupts_deferred()
-def optimised_text(text: str, modules: Iterable[str], passes: Passes = "all", later: str = "") -> str:
+def optimised_text(text: str, modules: Iterable[str], passes: Passes = ALL, later: str = "") -> str:
     """The module that `machine_code` compiles, as LLVM IR."""
     return str(_optimised(text, modules, 2, passes, later))
 
 
 @interrupts_deferred()
-def assembly(text: str, modules: Iterable[str], passes: Passes = "all", later: str = "") -> str:
+def assembly(text: str, modules: Iterable[str], passes: Passes = ALL, later: str = "") -> str:
     """The same as assembly for this machine."""
     return str(_machine().emit_assembly(_optimised(text, modules, 2, passes, later)))
 
 
 def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, later: str) -> Any:
     machine, modules = _machine(), list(modules)
-    has_vectors = passes in ("all", "twice")
+    has_vectors = passes.kind in ("all", "twice")
     module = _linked(text, modules if has_vectors or not later else [*modules, later], machine)
     # Level 3 takes a quarter longer and makes no workload of `benchmarks` faster.
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.slp_vectorization = False
+    options.loop_unrolling = passes.unrolling
     builder = llvm.create_pass_builder(machine, options)
-    if passes == "few":
+    if passes.kind == "few":
         _optimise_quickly(module, builder)
         return module
     if has_vectors:
-        if passes == "twice":
+        if passes.kind == "twice":
             _simplify(module, builder)
         builder.getModulePassManager().run(module, builder)
         if later:

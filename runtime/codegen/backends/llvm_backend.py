@@ -110,12 +110,15 @@ def text(source: KernelSource, form: str) -> str:
 
 def _passes(source: KernelSource, module: Any) -> target.Passes:
     """The passes for a kernel whose text has been written."""
-    if source.quick:
-        return "few"
+    if source.quick or (module.lanes and not module.vectors):
+        # Loops whose trips run side by side are vectors already. LLVM's other passes take half of its time for vectors
+        # of so many lanes, and change little.
+        return target.Passes("few")
     if not module.vectors:
-        return "scalar"
-    # Loads that the first look leaves in the nests of such a loop take up to a tenth of its time.
-    return "twice" if module.repeats else "all"
+        return target.Passes("scalar", module.unrolls)
+    # Loads that the first look leaves in a loop's nests, of what an earlier loop has stored, take up to a tenth of the
+    # time of a gradient. A single loop gains nothing.
+    return target.Passes("twice" if module.repeats else "all", module.unrolls)
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:

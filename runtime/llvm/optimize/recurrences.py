@@ -1,5 +1,5 @@
-"""Whether LLVM could vectorise a function's loops. If not, the passes that would try are left out: they take a third of
-LLVM's time.
+"""Whether LLVM could vectorise a function's loops, or unroll them. If not, the passes that would try are left out:
+those for vectors take a third of LLVM's time.
 
     while abs(x * x - a) > 1e-6:      the trip count is known only at the end: no vectors
         x = 0.5 * (x + a / x)
@@ -33,6 +33,16 @@ def no_loop_has_vectors(body: ir.Block, types: Mapping[str, Type | None]) -> boo
         if isinstance(item, ir.While) and not _has_loops(item.body) and _may_have_vectors(item, types):
             return False
     return True
+
+
+def a_trip_count_may_be_constant(body: ir.Block) -> bool:
+    """Whether LLVM could unroll a loop: one over a constant range, or one by conditions that has no loops in it."""
+    for item in ir.walk(body):
+        if isinstance(item, ir.For) and all(isinstance(each, ir.Const) for each in (item.start, item.stop)):
+            return True
+        if isinstance(item, ir.While) and not _has_loops(item.body) and _may_be_counted(item):
+            return True
+    return False
 
 
 def _has_loops(block: ir.Block) -> bool:
