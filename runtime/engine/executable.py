@@ -118,9 +118,10 @@ class Executable:
         if mode is False:
             return interpret(self.graph, inputs)
         if mode is True:
-            self.compile()
-            call = self._call
-            return call(inputs) if call is not None else interpret(self.graph, inputs)
+            with background.worker.deferred_by_call():
+                self.compile()
+                call = self._call
+                return call(inputs) if call is not None else interpret(self.graph, inputs)
         if self._error is not None:
             raise self._error
         if not self._requested:
@@ -181,7 +182,8 @@ class Executable:
             if self._call is None:
                 with progress(f"compiling {self.graph.name}", "kernels") as bar:
                     self._call = self._guarded(
-                        lambda: finished(compilation(self.graph, self._accelerator, self.told), bar.advance)
+                        lambda: finished(compilation(self.graph, self._accelerator, self.told), bar.advance),
+                        waits=True,
                     )
                 if self._call is None:
                     self._call = self._interpret
