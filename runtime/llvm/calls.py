@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.kernel_ir import result_types
 from runtime.kernel_ir.types import (
@@ -46,8 +46,7 @@ class Function:
 Operand = Any  # Value, ArrayValue, a tuple of them, ElementType, Function
 
 
-@dataclass(frozen=True)
-class CallRule:
+class CallRule(NamedTuple):
     """How a function is called.
 
     write       writes the instructions, given a Writer, the operands and the result's type

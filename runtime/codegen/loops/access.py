@@ -12,7 +12,7 @@ from runtime.codegen.symbolic.ranges import Atom
 from runtime.kernel_ir import ir
 
 
-@dataclass
+@dataclass(eq=False)
 class Loop:
     """One loop over the neighbouring dimensions `axes`. index: its variable, or a constant if there is no loop."""
 

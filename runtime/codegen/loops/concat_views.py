@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Broadcast, Dims, Scalar, Vector, Virtual, product
@@ -148,8 +148,7 @@ def part(low: KernelBuilder, whole: Array, axis: int, start: Atom, size: Atom) -
 # --- in nests --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Leaf:
+class _Leaf(NamedTuple):
     """An operand that isn't joined: element i of the nest is element i - shift of `ref`, which broadcasts to `dims`."""
 
     ref: Any
@@ -158,8 +157,7 @@ class _Leaf:
     inner: dict[Value, _Tree] | None = None  # of a computed piece: what its group reads
 
 
-@dataclass(frozen=True, eq=False)
-class _Split:
+class _Split(NamedTuple):
     """One that is joined along `axis`: (start, stop, operand) in the nest's indices, one after the other."""
 
     axis: int
@@ -398,10 +396,10 @@ class Parts:
             if tree.inner is None:
                 return tree
             inner = {value: self._chosen(each, axis, first, last) for value, each in tree.inner.items()}
-            return replace(tree, inner=inner)
+            return tree._replace(inner=inner)
         if tree.axis != axis:
             parts = ((start, stop, self._chosen(each, axis, first, last)) for start, stop, each in tree.parts)
-            return replace(tree, parts=tuple(parts))
+            return tree._replace(parts=tuple(parts))
         for start, stop, each in tree.parts:
             if _is_before(self._low, start, first) and _is_before(self._low, last, stop):
                 return self._chosen(each, axis, first, last)

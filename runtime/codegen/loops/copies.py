@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.codegen.kernel.names import joined
 from runtime.codegen.kernel.values import Array, Dims, Scalar, Vector, Virtual
@@ -39,8 +38,7 @@ def copy(low: KernelBuilder, target: Array, ref: Any, add: bool = False, dims: D
     nest.lower_loops(nest.loops, body)
 
 
-@dataclass
-class _CopyGroup:
+class _CopyGroup(NamedTuple):
     dims: Dims
     axes: tuple[int, ...] = ()
     nodes: tuple[Node, ...] = ()

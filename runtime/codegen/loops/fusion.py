@@ -16,7 +16,7 @@ group whose nest may fail (a divisor may be 0) is lowered before anything else t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.reports import report
@@ -47,8 +47,7 @@ class Group:
     fails: bool = False  # its nest checks operands
 
 
-@dataclass(frozen=True, eq=False)
-class Pending:
+class Pending(NamedTuple):
     """A value that an open group will compute."""
 
     group: Group

@@ -11,7 +11,7 @@ Integers accumulate in 64 bits and wrap at the end, which is the same as wrappin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from runtime.kernel_ir import ir
 Step = Callable[[ir.Expr, ir.Expr, DType], ir.Expr]
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(NamedTuple):
     """start(dtype) returns the neutral element; step(accumulator, value name, accumulator dtype) the next
     accumulator."""
 

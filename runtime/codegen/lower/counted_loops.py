@@ -8,7 +8,7 @@ while i < n:                                while i < limit:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from runtime import dtypes
@@ -155,7 +155,7 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
     size = low.sizes.get(bound.expr) or (last.wide if isinstance(last.wide, ir.Var) else None)
     below = last.below or (size if more <= 0 else None)
     if step.wide is not None and step.low != step.high:
-        step = replace(step, wide=low.atom(step.wide, "step"))
+        step = step._replace(wide=low.atom(step.wide, "step"))
     variable = name()
     low.add(ir.assign(variable, first.wide or ir.Convert(INT64, start.expr)))
     begin = form_of(known_of(start)) or Polynomial.of(first.low)

@@ -47,7 +47,7 @@ _ROOM = 4 << 20
 CONSTANTS = "constants__of_functions"
 
 
-@dataclass
+@dataclass(eq=False)
 class Function:
     """A recursive function and its lowered parts.
 

@@ -10,8 +10,7 @@ has no other user.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.codegen.kernel.names import joined
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, product
@@ -54,8 +53,7 @@ REFUSALS.update(dict.fromkeys([*_UPDATES, "scatter_nd", "gather_nd"], _refusal))
 Body = Callable[[ir.Expr, ir.Expr], ir.Statement]
 
 
-@dataclass
-class Places:
+class Places(NamedTuple):
     """What index vectors select in a table."""
 
     table: Dims

@@ -21,7 +21,7 @@ vectorised, whereas one call at a time would take longer than the rows themselve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel
@@ -99,8 +99,7 @@ def _same_row(index: ir.Var, subscripts: Sequence[ir.Expr]) -> bool:
     return len(strides) == 1
 
 
-@dataclass
-class _Accesses:
+class _Accesses(NamedTuple):
     """The subscripts of each buffer, with variables for offsets replaced by their values."""
 
     loads: dict[str, list[ir.Expr]]

@@ -81,7 +81,7 @@ class Sizes:
         known = known_of(ref) or Known(*limits(ref.dtype))
         if not isinstance(known.wide, ir.Var):
             # Two tensors of this size have one dimension.
-            known = replace(known, wide=self.assign(ir.Convert(INT64, name), "n"))
+            known = known._replace(wide=self.assign(ir.Convert(INT64, name), "n"))
             self.region.env[value] = replace(ref, known=known)
         assert isinstance(known.wide, ir.Var)
         return known.wide

@@ -14,8 +14,8 @@ compares, never on the size itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
 
 from runtime.codegen.kernel.region import Region
 from runtime.codegen.symbolic.polynomial import Polynomial
@@ -46,8 +46,7 @@ class Numbers(Protocol):
     def assign(self, expr: ir.Expr, base: str | None = None) -> ir.Var: ...
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """low, high: the least and the greatest that a scalar can be.
 
     below: a dimension atom that is greater. wide: the same number in 64 bits, as a variable that doesn't change while
@@ -209,7 +208,7 @@ def index_of(low: Numbers, value: Value, base: str) -> tuple[Atom, Known | None]
         name = low.assign(ir.Convert(INT64, low.scalar_name(value)), base)
     ref = low.region.env[value]
     if known is None or known.wide != name:
-        low.region.env[value] = replace(ref, known=replace(known or Known(*limits(ref.dtype)), wide=name))
+        low.region.env[value] = replace(ref, known=(known or Known(*limits(ref.dtype)))._replace(wide=name))
     return name, known
 
 
@@ -218,7 +217,7 @@ def learn_inside(low: Numbers, value: Value, size: ir.Expr | None) -> None:
     ref = low.region.env[value]
     known = known_of(ref)
     assert known is not None
-    low.region.env[value] = replace(ref, known=replace(known, low=max(known.low, 0), below=size or known.below))
+    low.region.env[value] = replace(ref, known=known._replace(low=max(known.low, 0), below=size or known.below))
 
 
 def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, int, str]]:

@@ -16,7 +16,6 @@ Indices in loops are polynomials too, of counters between bounds: `i * w + j` li
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Protocol
 
 from runtime.codegen.kernel.names import Names
@@ -282,7 +281,7 @@ class Extents:
         form = form_of(known)
         if known is None or known.low != 0 or form is None or not self.is_least(form - 1):
             return known
-        return replace(known, low=1)
+        return known._replace(low=1)
 
     def is_below(self, form: Polynomial | None, size: Atom) -> bool:
         """Whether an integer is known to be less than a dimension."""
