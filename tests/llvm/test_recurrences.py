@@ -1,11 +1,13 @@
-"""Which kernels are compiled without LLVM's passes for vectors."""
+"""Which kernels are compiled without some of LLVM's passes: those for vectors, those that unroll loops."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 
 from runtime.codegen.backends import llvm_backend
+from runtime.llvm import target
 from tests.llvm.kernels import needed, ours, source
 
 pytestmark = needed
@@ -86,15 +88,37 @@ OVER_ELEMENTS = """
             a[i] = r
         return a
 """
+OVER_A_ROW = """
+    def kernel(n, r):
+        total = np.float32(0.0)
+        for i in range(n):
+            for j in range(3):
+                total = lib.add(total, np.float32(j) * r)
+        return total
+"""
+OUTER_LOOP = """
+    def kernel(n, r):
+        index = 0
+        a = np.empty(n, np.float32)
+        while index < 3:
+            for i in range(n):
+                a[i] = r
+            index = index + 1
+        return a
+"""
 SERIAL = [RECURRENCE, THROUGH_OTHERS, UNCOUNTED, LEFT_BY_BREAK, NO_LOOP]
 VECTORS = [INTEGER_SUM, ANY_ORDER, COUNTED_BREAK, OVER_ELEMENTS]
 
 
-def has_vectors(text: str) -> bool:
+def written(text: str) -> Any:
     _, given = source(text, "(int64, float32)")
     program = llvm_backend.program(given)
     program.text("kernel", given.signature, "kernel")
-    return program.vectors
+    return program
+
+
+def has_vectors(text: str) -> bool:
+    return written(text).vectors
 
 
 @pytest.mark.parametrize("text", SERIAL)
@@ -105,6 +129,33 @@ def test_loops_that_have_no_vectors(text: str) -> None:
 @pytest.mark.parametrize("text", VECTORS)
 def test_loops_that_may_have_vectors(text: str) -> None:
     assert has_vectors(text)
+
+
+@pytest.mark.parametrize("text", [UNCOUNTED, NO_LOOP, OVER_ELEMENTS])
+def test_without_constant_trip_counts_unrolling_changes_nothing(text: str) -> None:
+    assert not written(text).unrolls
+    _, given = source(text, "(int64, float32)")
+    program = written(text)
+    module = program.text("kernel", given.signature, "kernel")
+    lengths = [
+        target.optimised_text(module, program.modules.values(), target.Passes("all", unrolling)).count("\n")
+        for unrolling in (False, True)
+    ]
+    assert lengths[0] == lengths[1]
+
+
+@pytest.mark.parametrize("text", [INTEGER_SUM, COUNTED_BREAK, OVER_A_ROW])
+def test_loops_that_may_be_unrolled(text: str) -> None:
+    assert written(text).unrolls
+
+
+def test_loops_around_others_are_not_unrolled() -> None:
+    assert not written(OUTER_LOOP).unrolls
+
+
+def test_a_single_loop_is_simplified_once() -> None:
+    assert not written(OUTER_LOOP).repeats
+    assert written(OUTER_LOOP.replace("return a", "while index < n: index = index + 1\n        return a")).repeats
 
 
 @pytest.mark.parametrize("text", [INTEGER_SUM, ANY_ORDER])

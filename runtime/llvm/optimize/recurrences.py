@@ -36,7 +36,8 @@ def no_loop_has_vectors(body: ir.Block, types: Mapping[str, Type | None]) -> boo
 
 
 def a_trip_count_may_be_constant(body: ir.Block) -> bool:
-    """Whether LLVM could unroll a loop: one over a constant range, or one by conditions that has no loops in it."""
+    """Whether LLVM could unroll a loop: one over a constant range, or an innermost one by a condition. Around another
+    loop, unrolling would only make more code."""
     for item in ir.walk(body):
         if isinstance(item, ir.For) and all(isinstance(each, ir.Const) for each in (item.start, item.stop)):
             return True
