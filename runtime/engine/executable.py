@@ -40,7 +40,7 @@ _LOCK_TIMEOUT = 0.03  # seconds to wait while another thread loads a kernel from
 
 
 def compilation(
-    graph: Graph, tier_up: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
+    graph: Graph, tier_up: Callable[[], Accelerator] | None, warned: set[str], whole: bool = False
 ) -> Compilation:
     """The graph's kernel from the cache, or `partition.compilation`, which is imported only when something is compiled,
     since nothing else needs the code generator."""
@@ -51,7 +51,7 @@ def compilation(
     with interrupts_deferred(), span("compile", "import the code generator"):
         from runtime.engine import partition
 
-    return (yield from partition.compilation(graph, tier_up, told, whole))
+    return (yield from partition.compilation(graph, tier_up, warned, whole))
 
 
 def finished(work: Compilation, advance: Callable[[], None] = lambda: None) -> Call | None:
@@ -76,11 +76,11 @@ def _load_cached(graph: Graph) -> Call | None:
 class Executable:
     """Runs `graph` on lists of values: arrays and NumPy scalars, stacks, None for order tokens."""
 
-    def __init__(self, graph: Graph, jit_compile: bool | None = None, told: set[str] | None = None) -> None:
-        """told: the causes that the user was warned about, shared with the executables of the function's gradients."""
+    def __init__(self, graph: Graph, jit_compile: bool | None = None, warned: set[str] | None = None) -> None:
+        """warned: the causes of warnings so far, shared with the executables of the function's gradients."""
         self.graph = graph
         self.jit_compile = jit_compile
-        self.told: set[str] = set() if told is None else told
+        self.warned: set[str] = set() if warned is None else warned
         self.spent = 0.0  # seconds of the processor on the interpreter so far
         self._call: Call | None = None
         self._work: Compilation | None = None  # the background thread's unfinished compilation
@@ -182,7 +182,7 @@ class Executable:
             if self._call is None:
                 with progress(f"compiling {self.graph.name}", "kernels") as bar:
                     self._call = self._guarded(
-                        lambda: finished(compilation(self.graph, self._accelerator, self.told), bar.advance),
+                        lambda: finished(compilation(self.graph, self._accelerator, self.warned), bar.advance),
                         waits=True,
                     )
                 if self._call is None:
@@ -201,7 +201,7 @@ class Executable:
         def next_kernel() -> Call | None:
             nonlocal unfinished
             if self._work is None:
-                self._work = compilation(self.graph, self._accelerator, self.told)
+                self._work = compilation(self.graph, self._accelerator, self.warned)
             try:
                 partly = next(self._work)
             except StopIteration as end:
@@ -231,7 +231,7 @@ class Executable:
 
     def _guarded(self, compile_it: Callable[[], Call | None], waits: bool = False) -> Call | None:
         """waits: a call is waiting."""
-        call, self.failure = _guarded(compile_it, self.graph, self.told)
+        call, self.failure = _guarded(compile_it, self.graph, self.warned)
         if call is not None and any(getattr(v.type, "rank", 0) != 0 for node in self.graph.nodes for v in node.outputs):
             if waits:
                 background.worker.submit(_provide_allocator)
@@ -262,7 +262,7 @@ class Executable:
         return (
             loop
             if loop is not None
-            else self._loops.setdefault(id(node), Loop(node, functools.partial(_compile_loop, self.told)))
+            else self._loops.setdefault(id(node), Loop(node, functools.partial(_compile_loop, self.warned)))
         )
 
 
@@ -272,9 +272,9 @@ def _provide_allocator() -> None:
     allocator.provide_to_kernels()
 
 
-def _compile_loop(told: set[str], graph: Graph) -> Call | None:
+def _compile_loop(warned: set[str], graph: Graph) -> Call | None:
     try:
-        return _guarded(lambda: finished(compilation(graph, None, told, whole=True)), graph, told)[0]
+        return _guarded(lambda: finished(compilation(graph, None, warned, whole=True)), graph, warned)[0]
     except Exception as error:  # only with AUTOGRAPH_STRICT=1
         settings.note_background_error(error)
         return None
@@ -292,7 +292,7 @@ def can_describe_values(graph: Graph) -> bool:
     return shows
 
 
-def _guarded(compile_it: Callable[[], Call | None], graph: Graph, told: set[str]) -> tuple[Call | None, str | None]:
+def _guarded(compile_it: Callable[[], Call | None], graph: Graph, warned: set[str]) -> tuple[Call | None, str | None]:
     """The compiled graph, None if it can't be native, and the text of the warning if the compiler failed. Each cause is
     warned about once.
 
@@ -308,7 +308,7 @@ def _guarded(compile_it: Callable[[], Call | None], graph: Graph, told: set[str]
             raise
         from runtime.engine import failures
 
-        return None, failures.warn(graph, error, told)
+        return None, failures.warn(graph, error, warned)
 
 
 __all__ = ["Accelerator", "Call", "Executable"]

@@ -14,13 +14,13 @@ from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 from runtime.graph.spans import describe_span
 from runtime.graph.unrolled import unrolled_in
 
-_LENGTH = "takes long"  # its key in `told`
+_LENGTH = "takes long"  # its key in `warned`
 _LOOPS_SHOWN = 3
 _MOST_TRIED = 40  # operations compiled alone to find the one that fails
 
 
-def warn(graph: Graph, error: Exception, told: set[str]) -> str:
-    """Warns at the user's line that a graph is interpreted, unless `told` has the cause already; returns the text,
+def warn(graph: Graph, error: Exception, warned: set[str]) -> str:
+    """Warns at the user's line that a graph is interpreted, unless `warned` has the cause already; returns the text,
     which `f.explain` shows, too."""
     why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     node = getattr(error, "node", None)
@@ -35,17 +35,17 @@ def warn(graph: Graph, error: Exception, told: set[str]) -> str:
     lines.append("  Results are right, only slower. Please report this with the lines above.")
     text = "\n".join(lines)
     cause = f"{why} {node.op.name if node is not None else ''}"  # gradients have it at other lines
-    if cause not in told:
-        told.add(cause)
+    if cause not in warned:
+        warned.add(cause)
         warn_at(text, graph, node)
     return text
 
 
-def warn_of_length(graph: Graph, operations: int, told: set[str]) -> None:
+def warn_of_length(graph: Graph, operations: int, warned: set[str]) -> None:
     """Warns once per function that its compilation takes long, and says what to do."""
-    if _LENGTH in told:
+    if _LENGTH in warned:
         return
-    told.add(_LENGTH)
+    warned.add(_LENGTH)
     loops = sorted(unrolled_in(graph), key=lambda each: -each.operations)[:_LOOPS_SHOWN]
     lines = [
         f"compiling '{graph.name}' to native code takes about {operations // 100} s: it has {operations} different "

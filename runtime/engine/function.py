@@ -46,15 +46,15 @@ class GraphFunction:
 
     jit_compile  True: compile before the first run; False: always interpret; None: interpret, and compile in the
                  background
-    told         see `Executable`
+    warned         see `Executable`
     """
 
-    def __init__(self, graph: Graph, jit_compile: bool | None = None, told: set[str] | None = None) -> None:
+    def __init__(self, graph: Graph, jit_compile: bool | None = None, warned: set[str] | None = None) -> None:
         self.graph = graph
         self.name = graph.name
         self.jit_compile = jit_compile
         self.device = graph.device
-        self.executable = Executable(to_run(graph), jit_compile, told)
+        self.executable = Executable(to_run(graph), jit_compile, warned)
         self._dtypes = [getattr(v.type, "dtype", None) for v in graph.outputs]
         self._gradients: dict[_Wanted, _Gradient] = {}
         self._lock = threading.Lock()
@@ -148,9 +148,9 @@ class _Gradient:
             self.acts = any(node.op.effect for node in graph.walk())
             self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
             self.vjp: Vjp = build_vjp(graph, wanted[0], _differentiable_outputs(graph), wanted[1])
-            mode, told = function.jit_compile, function.executable.told
-            self.forward = GraphFunction(optimize(self.vjp.forward), mode, told)
-            self.backward = GraphFunction(optimize(self.vjp.backward), mode, told)
+            mode, warned = function.jit_compile, function.executable.warned
+            self.forward = GraphFunction(optimize(self.vjp.forward), mode, warned)
+            self.backward = GraphFunction(optimize(self.vjp.backward), mode, warned)
             self.forward.device = self.backward.device = function.device
         self._more: _Gradient | None = None
 

@@ -43,18 +43,19 @@ _LONG = 600
 
 
 def compilation(
-    graph: Graph, tier_up: Callable[[], Accelerator] | None, told: set[str], whole: bool = False
+    graph: Graph, tier_up: Callable[[], Accelerator] | None, warned: set[str], whole: bool = False
 ) -> Compilation:
     """Returns a callable for the graph's inputs, with native code where possible; None if no part is native. It
     compiles kernel by kernel and yields after each except the last, so that the compiler can do other work. It yields a
     callable that uses the kernels so far, or None while a loop has none.
 
-    tier_up: makes an accelerator for each run of an interpreted part. told: see `Executable`. whole: as one kernel or
+    tier_up: makes an accelerator for each run of an interpreted part. warned: see `Executable`. whole: as one kernel or
     not at all, for a running loop that waits for it. Raises NotNative or KernelError.
     """
     split = rewrite("complex parts", graph)
     if split is not None:
-        return (yield from _adapted(compilation(split, tier_up, told, whole), functools.partial(_with_complex, graph)))
+        with_complex = functools.partial(_with_complex, graph)
+        return (yield from _adapted(compilation(split, tier_up, warned, whole), with_complex))
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
         source = _lowered(graph).hurried() if whole else _lowered(graph)
         call = load(source)
@@ -68,7 +69,7 @@ def compilation(
         return None
     work = sum({step.description: step.operations() for step in steps if step.native}.values())
     if work > _LONG:
-        failures.warn_of_length(original, work, told)
+        failures.warn_of_length(original, work, warned)
     run = _Sequence(graph, steps)
     call = (lambda inputs: run([*inputs, *given])) if given else run
     made: dict[str, Call] = {}

@@ -89,7 +89,7 @@ class PlacedGraph:
         """What runs the graph, where that is one kernel that goes on behind its calls: of such a call, only where its
         inputs are has to be looked at."""
         kernel = getattr(self._call, "kernel", None)
-        return self._call if kernel is not None and kernel.goes_on else None
+        return self._call if kernel is not None and kernel.is_asynchronous else None
 
     def prepare(self) -> Call:
         """Compiles the graph, once."""

@@ -35,12 +35,12 @@ BLOCK = 256  # threads of a block, where a launch has several
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a kernel: how many blocks of `BLOCK` threads a GPU runs at a time (`blocks`), how many may meet
-    (`meeting`), and how many threads the only block of a launch may have. An emulated GPU's launches have `fixed`
+    """Of a kernel: how many blocks of `BLOCK` threads a GPU runs at a time (`blocks`), how many may wait for each other
+    (`cooperative`), and how many threads the only block of a launch may have. An emulated GPU's launches have `fixed`
     blocks."""
 
     blocks: int
-    meeting: int
+    cooperative: int
     block_size: int
     fixed: Shape | None = None
 

@@ -15,12 +15,12 @@ from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, results
 from runtime.llvm import arithmetic, calls
 from runtime.llvm.calls import CallRule
 from runtime.llvm.device_layout import (
+    BLOCK_PARTIALS,
+    BROADCAST,
     DETAILS,
-    HANDED_OVER,
-    KEY,
+    FIRST_FAILURE,
     MOST_BLOCKS,
     NO_FAILURE,
-    OF_BLOCKS,
     STOP,
     STOPPED,
 )  # fmt: skip
@@ -97,14 +97,14 @@ def _zero(type_: Scalar) -> str:
     return "0.0" if type_.is_float else "0"
 
 
-def _place_of_block(w: Writer, turn: Any, block: Any) -> str:
-    half = w.binary("mul", _index(w, turn), MOST_BLOCKS)
-    return _place(w, OF_BLOCKS, w.binary("add", half, _index(w, block)))
+def _place_of_block(w: Writer, buffer: Any, block: Any) -> str:
+    half = w.binary("mul", _index(w, buffer), MOST_BLOCKS)
+    return _place(w, BLOCK_PARTIALS, w.binary("add", half, _index(w, block)))
 
 
 def _put_of_block(w: Writer, operands: Sequence[Any]) -> None:
-    turn, block, item = operands
-    _store(w, _place_of_block(w, turn, block), item)
+    buffer, block, item = operands
+    _store(w, _place_of_block(w, buffer, block), item)
 
 
 def _got_of_block(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
@@ -196,11 +196,11 @@ def _aligned_part(w: Writer, operands: Sequence[Any], type_: Any) -> ArrayValue:
 
 
 def _report(w: Writer, operands: Sequence[Any]) -> None:
-    w.update("min", "i64", _place(w, KEY), _index(w, operands[0]))
+    w.update("min", "i64", _place(w, FIRST_FAILURE), _index(w, operands[0]))
 
 
 def _first_failure(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-    return Value(INT64, w.load("i64", _place(w, KEY)))
+    return Value(INT64, w.load("i64", _place(w, FIRST_FAILURE)))
 
 
 def _failed(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
@@ -263,8 +263,8 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "zero_like"): CallRule(lambda w, operands, type_: Value(type_, _zero(type_))),
     ("gpu", "buffer"): _number("gpu_turn"),
     ("gpu", "swap_buffers"): _effect(lambda w, operands: w.run("@gpu_end_turn")),
-    ("gpu", "store_broadcast"): _write_at(HANDED_OVER),
-    ("gpu", "load_broadcast"): _read_at(HANDED_OVER),
+    ("gpu", "store_broadcast"): _write_at(BROADCAST),
+    ("gpu", "load_broadcast"): _read_at(BROADCAST),
     ("gpu", "interrupted"): CallRule(_interrupted),
     ("gpu", "record_failure"): _effect(_report),
     ("gpu", "failed"): CallRule(_failed),

@@ -16,18 +16,18 @@ from runtime.llvm.device_layout import (
     BLOCK_BARRIER,
     BLOCK_NUMBERS,
     BLOCK_TOTAL,
+    BUFFER_INDEX,
+    COLUMN_PARTIALS,
     EMULATED,
     EMULATED_WARP,
     END,
     FREE,
     IN_TILE,
-    LACKING,
-    OF_COLUMNS,
     OF_LANE,
     OF_WARP,
+    SHORTFALL,
     THREAD_NUMBERS,
     TILE,
-    TURN,
 )  # fmt: skip
 from runtime.llvm.function_builder import FunctionBuilder, defined
 from runtime.llvm.memory import HEADER, reference_counting
@@ -88,7 +88,7 @@ def _allocate_alone(f: FunctionBuilder) -> str:
         top = f.load("i64", environment(f, 0))
         after = f.binary("add", top, rounded)
         with f.if_then(f.binary("icmp ugt", after, f.load("i64", environment(f, END)))):
-            f.store("i64", rounded, environment(f, LACKING))
+            f.store("i64", rounded, environment(f, SHORTFALL))
             f.end("ret ptr null")
         f.store("i64", after, environment(f, 0))
         return f.convert("inttoptr", "i64", top, "ptr")
@@ -137,7 +137,7 @@ def _shared_element(variable: str, index: str) -> Value:
 
 
 def _of_column(f: FunctionBuilder) -> str:
-    return f.at(environment(f, OF_COLUMNS), f.binary("shl", "%number", 3))
+    return f.at(environment(f, COLUMN_PARTIALS), f.binary("shl", "%number", 3))
 
 
 def _product(a: str, b: str) -> Value:
@@ -286,7 +286,7 @@ def _of_emulated_column(f: FunctionBuilder) -> str:
 
 
 def _end_emulated_turn(f: FunctionBuilder) -> None:
-    place = _in_block(TURN)(f)
+    place = _in_block(BUFFER_INDEX)(f)
     f.store("i64", f.binary("xor", f.load("i64", place), 1), place)
 
 
@@ -335,7 +335,7 @@ def host(record: str) -> str:
         defined("internal ptr @gpu_place_in_tile(i64 %number)", _in_tile),
         defined("internal ptr @gpu_place_of_column(i64 %number)", _of_emulated_column),
         defined("internal ptr @gpu_place_of_block_total()", _in_block(BLOCK_TOTAL)),
-        defined("internal i64 @gpu_turn()", lambda f: f.load("i64", _in_block(TURN)(f))),
+        defined("internal i64 @gpu_turn()", lambda f: f.load("i64", _in_block(BUFFER_INDEX)(f))),
         defined("internal void @gpu_end_turn()", _end_emulated_turn),
         defined("internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) noinline", _exchange),
         defined("internal void @gpu_warp_barrier()", _meet_in_warp),

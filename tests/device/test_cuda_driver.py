@@ -119,7 +119,7 @@ def test_a_function(driver: Pretended) -> None:
 
 
 def test_forms_of_launches(driver: Pretended) -> None:
-    """As many threads as there is work for: one block or a grid that meets, or threads that don't wait at all."""
+    """As many threads as there is work for: one block or a cooperative grid, or threads that don't wait at all."""
     large = ag.constant(np.ones(100_000, np.float32)).gpu()
     total = ag.function(lambda x: ag.reduce_sum(x))
     total(large).numpy()

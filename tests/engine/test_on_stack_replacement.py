@@ -123,7 +123,7 @@ def test_loops_without_a_native_form_are_not_asked_again(monkeypatch: pytest.Mon
     monkeypatch.setattr(interpreter, "TRIPS_PER_POLL", 1)
     tried: list[Any] = []
 
-    def refuse(told: Any, graph: Any) -> None:
+    def refuse(warned: Any, graph: Any) -> None:
         tried.append(graph)
 
     monkeypatch.setattr("runtime.engine.executable._compile_loop", refuse)

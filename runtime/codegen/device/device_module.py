@@ -38,7 +38,7 @@ class DeviceModule:
     makes_arrays    whether it allocates further arrays itself
     shared          how many loops threads share
     serial          reason -> how many loops one thread runs for that reason
-    meets           whether threads wait for each other
+    synchronizes    whether threads wait for each other
     """
 
     name: str
@@ -51,7 +51,7 @@ class DeviceModule:
     makes_arrays: bool
     shared: int
     serial: dict[str, int]
-    meets: bool
+    synchronizes: bool
     symbol: str = "kernel"
     most_blocks: int = MOST_BLOCKS
 
@@ -145,13 +145,14 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     items = [item for function in functions for item in ir.walk(function.body)]
     called = {each.function for item in items for each in ir.expressions(item) if isinstance(each, ir.Call)}
     makes_arrays = "np.empty" in called or any(isinstance(item, ir.Alloc) for item in items)
+    synchronizes = makes_arrays or not called.isdisjoint(_SYNCHRONIZING)
     return DeviceModule(
         source.name, text, tuple(each for each in modules if each), result, tuple(parameters), changed, given,
-        makes_arrays, shared=kernel.shared, serial=kernel.serial, meets=makes_arrays or not called.isdisjoint(_MEETING),
+        makes_arrays, shared=kernel.shared, serial=kernel.serial, synchronizes=synchronizes,
     )  # fmt: skip
 
 
-_MEETING = {"gpu.barrier", "gpu.block_barrier", "gpu.interrupted"}
+_SYNCHRONIZING = {"gpu.barrier", "gpu.block_barrier", "gpu.interrupted"}
 
 
 def signature_with(signature_text: str, given: Given) -> str:

@@ -23,15 +23,15 @@ class Caught:
     def failed(self) -> ir.Expr:
         return self._values[0].compare("!=", 0)
 
-    def tell(self) -> ir.Block:
+    def record(self) -> ir.Block:
         """Statements that record the failure for all threads."""
         return [ir.Run(ir.call("gpu.store_detail", k, value)) for k, value in enumerate(self._values)]
 
     def leave(self) -> ir.Return:
         """Statements that return the recorded failure."""
         assert self._last is not None
-        told = tuple(ir.call("gpu.load_detail", k) for k in range(self._count))
-        return ir.Return(_with_status(self._last, told))
+        recorded = tuple(ir.call("gpu.load_detail", k) for k in range(self._count))
+        return ir.Return(_with_status(self._last, recorded))
 
     def _catch(self, block: ir.Block, in_loop: bool = True) -> bool:
         """Replaces the returns in a block; returns whether there are any."""

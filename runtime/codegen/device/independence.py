@@ -290,23 +290,23 @@ class _Search:
                 stores.setdefault(item.array.name, []).append(item.index)
         if not stores:
             return True
-        places = _Places(loop)
+        subscripts = _Subscripts(loop)
         for indices in stores.values():
-            found = [places.terms(index) for index in indices]
+            found = [subscripts.terms(index) for index in indices]
             first = found[0]
             if any(each is None for each in found) or first is None:
                 return False
-            if not all(places.depends(each) for each in found if each is not None):
+            if not all(subscripts.depends(each) for each in found if each is not None):
                 return False
-            if not in_nest and not places.are_apart([each for each in found if each is not None]):
+            if not in_nest and not subscripts.are_apart([each for each in found if each is not None]):
                 return False
         whole, reads = _reads(ir.walk(loop.body))
         for name, indices in reads.items():
             for stored in stores:
                 if not self._may_meet(name, stored, fresh):
                     continue
-                written = [places.terms(index) for index in stores[stored]]
-                if any(places.terms(index) not in written for index in indices):
+                written = [subscripts.terms(index) for index in stores[stored]]
+                if any(subscripts.terms(index) not in written for index in indices):
                     return False
                 if any(each != written[0] for each in written) and not in_nest:
                     return False
@@ -324,7 +324,7 @@ class _Search:
                 a[k] = a[k] + x[i]       →          if first <= k < last:
                                                         a[k] = a[k] + x[i]
 
-        The loop may read an array that it writes only to store the value in the same place again.
+        The loop may read an array that it writes only to store to the same element.
         """
         items = list(ir.walk(loop.body))
         stores = [item for item in items if isinstance(item, ir.Store)]
@@ -356,8 +356,8 @@ class _Search:
                 loaded[item.targets[0]] = loads
         for item in items:
             for name in ir.variables(item) & loaded.keys():
-                places = {(each.array, each.index) for each in loaded[name]}
-                if not isinstance(item, ir.Store) or places != {(item.array, item.index)}:
+                elements = {(each.array, each.index) for each in loaded[name]}
+                if not isinstance(item, ir.Store) or elements != {(item.array, item.index)}:
                     return False
                 if name in ir.variables(item.index):
                     return False
@@ -370,8 +370,8 @@ class _Search:
 
 
 def _reads(items: Iterable[ir.Statement]) -> tuple[set[str], dict[str, list[ir.Expr]]]:
-    """The arrays that functions are given as a whole, and array -> the places that are read of it, by statements
-    without their blocks."""
+    """The arrays that functions are given as a whole, and array -> the subscripts at which statements, without their
+    blocks, read it."""
     whole: set[str] = set()
     found: dict[str, list[ir.Expr]] = {}
 
@@ -452,10 +452,10 @@ def _scan(name: str, block: ir.Block) -> Scan | None:
     return Scan(total, added, tuple(before))
 
 
-# --- places ----------------------------------------------------------------------------------------------------------
+# --- subscripts ------------------------------------------------------------------------------------------------------
 
 
-class _Places:
+class _Subscripts:
     """Offsets in arrays as polynomials of loop invariants and of the indices of inner loops."""
 
     def __init__(self, loop: ir.For) -> None:
@@ -493,7 +493,7 @@ class _Places:
         return self._index in names or not names.isdisjoint(self._inner) or not names.isdisjoint(self._values)
 
     def depends(self, terms: Polynomial) -> bool:
-        """Whether the place depends on the index, and on nothing that other loops' indices are multiplied by."""
+        """Whether an offset depends on the index, and on nothing that other loops' indices are multiplied by."""
         factor = terms.factor_of(self._index)
         return factor is not None and bool(factor.terms) and factor.variables.isdisjoint(self._inner)
 
@@ -539,16 +539,16 @@ def _name(item: ir.Load) -> str:
     return item.array.name if isinstance(item.array, ir.Var) else ""
 
 
-def unit_place(loop: ir.For) -> tuple[str, ir.Expr] | None:
-    """The array to which all stores of an innermost loop go, and where the first trip stores, if the others store in
-    the places behind it."""
+def unit_stride_store(loop: ir.For) -> tuple[str, ir.Expr] | None:
+    """The array to which all stores of an innermost loop go, and the offset of the first trip's store, if each trip
+    stores one element behind the trip before it."""
     stores = [item for item in loop.body if isinstance(item, ir.Store)]
     if not stores or not all(isinstance(item, (ir.Store, ir.Assign)) for item in loop.body) or loop.step != ir.ONE:
         return None
     array, index = stores[0].array, stores[0].index
     if not isinstance(array, ir.Var) or any((each.array, each.index) != (array, index) for each in stores):
         return None
-    terms = _Places(loop).terms(index)
+    terms = _Subscripts(loop).terms(index)
     factor = None if terms is None else terms.factor_of(loop.index)
     if factor is None or factor.number != 1 or not ir.variables(index).isdisjoint(ir.assigned(loop.body)):
         return None

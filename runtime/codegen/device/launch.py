@@ -48,7 +48,7 @@ def _form(shape: Shape, module: DeviceModule) -> str:
     """A description of the form in which a kernel runs."""
     if not module.shared:
         return "one thread"
-    if not module.meets:
+    if not module.synchronizes:
         return f"{shape.threads:,} threads that don't wait for each other"
     if shape.blocks == 1:
         return f"one block of {shape.block_size:,} threads"
@@ -93,9 +93,9 @@ class DeviceKernel:
         return self._launches.module
 
     @property
-    def goes_on(self) -> bool:
+    def is_asynchronous(self) -> bool:
         """Whether calls may leave it running."""
-        return self._launches.go_on
+        return self._launches.is_asynchronous
 
     @property
     def form(self) -> str:
@@ -140,7 +140,7 @@ def _entry(launches: _Launches) -> Callable[..., Any]:
                 if shapes is None or ready is None or shape or profiling.recording:
                     return waited(values, most, shape, shapes, (a0, a1,), (b2,))
                 launches.last = form = forms.get(most) or form_of(most)
-                launch(kernel, (ready[0], *values, ready[1].address), form[0], meets, None)
+                launch(kernel, (ready[0], *values, ready[1].address), form[0], synchronizes, None)
             return DeviceArray(place, shapes[0], t0, None, b2, b2.address, returned)
     """
     module, given, place = launches.module, launches.module.given, launches.place
@@ -148,8 +148,8 @@ def _entry(launches: _Launches) -> Callable[..., Any]:
         "DeviceArray": DeviceArray, "place": place, "placed": launches.placed, "number": _number, "lock": place.lock,
         "plan": given.plan, "allocate": place.allocate, "empty": launches.empty, "profiling": profiling,
         "waited": launches.waited, "launches": launches, "forms": launches.forms, "form_of": launches.form_of,
-        "launch": place.backend.launch, "kernel": launches.kernel, "meets": module.meets, "returned": launches.returned,
-        "made": launches.made,
+        "launch": place.backend.launch, "kernel": launches.kernel, "synchronizes": module.synchronizes,
+        "returned": launches.returned, "made": launches.made,
     }  # fmt: skip
     count = len(module.parameters) - len(given.elements)
     names = [f"a{n}" for n in range(count)]
@@ -184,9 +184,9 @@ def _entry(launches: _Launches) -> Callable[..., Any]:
     call = f"waited(values, most, shape, shapes, {_displayed(names)}, {_displayed(buffers)})"
     most = f"max(1, {', '.join(sizes)})" if sizes else "1"
     lines += [f"    values = {_displayed(values)}", f"    most = {most}"]
-    if launches.go_on:
+    if launches.is_asynchronous:
         lines += ["    ready = place.ready", "    if shapes is None or ready is None or shape or profiling.recording:"]
-        lines += [f"        return {call}", *_going_on(launches, count, space)]
+        lines += [f"        return {call}", *_asynchronous_launch(launches, count, space)]
     else:
         lines.append(f"    return {call}")
     text = "\n    ".join([f"def call({', '.join([*names, 'shape=None'])}):", *lines])
@@ -195,7 +195,7 @@ def _entry(launches: _Launches) -> Callable[..., Any]:
     return entry
 
 
-def _going_on(launches: _Launches, count: int, space: dict[str, Any]) -> list[str]:
+def _asynchronous_launch(launches: _Launches, count: int, space: dict[str, Any]) -> list[str]:
     """The code that launches a kernel, leaves it running and makes the objects of its results. count: the number of
     arguments."""
     returned = launches.module.given.returned
@@ -206,7 +206,7 @@ def _going_on(launches: _Launches, count: int, space: dict[str, Any]) -> list[st
         results_at = "numbers.address"
         space["new_numbers"] = functools.partial(launches.place.numbers, launches.slots)
         lines.append("    numbers = new_numbers()")
-    lines.append(f"    launch(kernel, (ready[0], *values, {results_at}), form[0], meets, None)")
+    lines.append(f"    launch(kernel, (ready[0], *values, {results_at}), form[0], synchronizes, None)")
     found: list[str] = []
     slot = 1
     for number, at in enumerate(returned):
@@ -227,10 +227,10 @@ def _going_on(launches: _Launches, count: int, space: dict[str, Any]) -> list[st
 class _Launches:
     """The data for launches of a kernel.
 
-    result   for each result its rank, or None for a number, and its dtype
-    slots    how many numbers a launch writes for results, including its status
-    go_on    whether calls may leave the kernel running
-    last     the shape of the last launch, also in words, for `explain`
+    result            for each result its rank, or None for a number, and its dtype
+    slots             how many numbers a launch writes for results, including its status
+    is_asynchronous   whether calls may leave the kernel running
+    last              the shape of the last launch, also in words, for `explain`
     """
 
     def __init__(self, source: KernelSource, place: Place) -> None:
@@ -245,13 +245,13 @@ class _Launches:
         self._fails = bool(source.errors)
         self.result = [_rank_and_dtype(item) for item in results(self.module.result)]
         self.slots = slots(self.module.result)
-        self.go_on = self._can_go_on(source)
+        self.is_asynchronous = self._can_be_asynchronous(source)
         self.forms: dict[int, tuple[Shape, str]] = {}
         # The purpose of a launch's arrays, for the message if memory runs out.
         self._argument, self.returned = (f"{what} of '{source.name}'" for what in ("an argument", "a result"))
         self.made = f"an array that '{source.name}' makes"
 
-    def _can_go_on(self, source: KernelSource) -> bool:
+    def _can_be_asynchronous(self, source: KernelSource) -> bool:
         """Whether the host knows the results in advance, except numbers, which may be read later."""
         module, returned = self.module, self.module.given.returned
         arguments = len(module.parameters) - len(module.given.elements)
@@ -292,10 +292,10 @@ class _Launches:
         elif not module.shared:
             shape = Shape(1, _WARP)
         else:
-            most = limits.meeting if module.meets else limits.blocks
-            each = cost_model.DEVICE_ELEMENTS if module.meets else 1
+            most = limits.cooperative if module.synchronizes else limits.blocks
+            each = cost_model.DEVICE_ELEMENTS if module.synchronizes else 1
             blocks = min(most, -(-elements // (BLOCK * each)))
-            if blocks <= 1 or (module.meets and elements <= cost_model.DEVICE_ONE_BLOCK):
+            if blocks <= 1 or (module.synchronizes and elements <= cost_model.DEVICE_ONE_BLOCK):
                 whole = -(-elements // _WARP) * _WARP
                 shape = Shape(1, max(_WARP, min(whole, limits.block_size // _WARP * _WARP)))
             else:
@@ -329,16 +329,16 @@ class _Launches:
             with span("device", f"{self.name} on {place.short}", threads=shape.threads):
                 place.ready = None
                 given = (environment, *values, found.address)
-                backend.launch(self.kernel, given, shape, self.module.meets, environment + layout.STOP)
+                backend.launch(self.kernel, given, shape, self.module.synchronizes, environment + layout.STOP)
             numbers = found.content
             if not numbers[0]:
                 # A kernel that doesn't fail leaves the head unchanged.
                 if not (self._heap or backend.record or (self._fails and numbers[1])):
                     place.ready = ready
                 return numbers[1 : self.slots].copy()
-            lacking = np.empty(1, np.int64)
-            backend.read(environment + layout.LACKING, lacking)
-            wanted = int(lacking[0])
+            shortfall = np.empty(1, np.int64)
+            backend.read(environment + layout.SHORTFALL, shortfall)
+            wanted = int(shortfall[0])
             if wanted > 1 << 46 or not wanted:
                 raise place.out_of_memory(wanted, self.made) from OutOfMemory(wanted)
             self._heap = 2 * (self._heap + wanted)
@@ -360,7 +360,7 @@ class _Launches:
         head = memory.content
         head[: size // 8] = 0
         head[layout.TOP // 8], head[layout.END // 8] = heap, heap + self._heap
-        head[layout.KEY // 8] = layout.NO_FAILURE
+        head[layout.FIRST_FAILURE // 8] = layout.NO_FAILURE
         backend.write_from(environment, memory, size)
         return environment, place.host_memory("results", 8 * self.slots)
 

@@ -30,14 +30,14 @@ _FUNCTIONS = """
 def int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
     for i in range(rows):
         for j in range(columns):
-            place = out0 + i * columns + j
-            out[place] = 0
-            total = out[place]
+            at = out0 + i * columns + j
+            out[at] = 0
+            total = out[at]
             for k in range(inner):
                 left = a[a0 + k * rows + i] if flip_a else a[a0 + i * inner + k]
                 right = b[b0 + j * inner + k] if flip_b else b[b0 + k * columns + j]
                 total = total + left * right
-            out[place] = total
+            out[at] = total
 
 
 def matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads):
@@ -68,12 +68,12 @@ def thread_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
 
 def warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
     size = gpu.block_size()
-    place = gpu.thread_in_block()
+    tid = gpu.thread_in_block()
     width = gpu.warp_size()
-    lane = place % width
-    lanes = min(width, size - (place - lane))
+    lane = tid % width
+    lanes = min(width, size - (tid - lane))
     of_block = (size + width - 1) // width
-    number = gpu.block() * of_block + place // width
+    number = gpu.block() * of_block + tid // width
     while number < rows * columns:
         i = number // columns
         j = number % columns
@@ -99,32 +99,32 @@ def warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
 TILED
 
 
-def order_of_row(x, begin, length, descending, places, keys, other_keys, other_places):
+def order_of_row(x, begin, length, descending, positions, keys, other_keys, other_positions):
     i = gpu.thread()
     while i < length:
         keys[begin + i] = x[begin + i]
-        places[begin + i] = i
+        positions[begin + i] = i
         i = i + gpu.threads()
     gpu.barrier()
     width = 1
     swapped = False
     while width < length:
         if swapped:
-            merged_runs(other_keys, other_places, begin, length, width, descending, keys, places)
+            merged_runs(other_keys, other_positions, begin, length, width, descending, keys, positions)
         else:
-            merged_runs(keys, places, begin, length, width, descending, other_keys, other_places)
+            merged_runs(keys, positions, begin, length, width, descending, other_keys, other_positions)
         gpu.barrier()
         swapped = not swapped
         width = width * 2
     if swapped:
         i = gpu.thread()
         while i < length:
-            places[begin + i] = other_places[begin + i]
+            positions[begin + i] = other_positions[begin + i]
             i = i + gpu.threads()
         gpu.barrier()
 
 
-def merged_runs(keys, places, begin, length, width, descending, out_keys, out_places):
+def merged_runs(keys, positions, begin, length, width, descending, out_keys, out_positions):
     i = gpu.thread()
     while i < length:
         first = i // (2 * width) * (2 * width)
@@ -148,10 +148,10 @@ def merged_runs(keys, places, begin, length, width, descending, out_keys, out_pl
                 low = half + 1
             else:
                 high = half
-        # Its place among its own, and those of the other run before it.
+        # The position in its own run, and the number of elements of the other run before it.
         to = begin + first + (i - first if is_left else i - middle) + low - skipped
         out_keys[to] = key
-        out_places[to] = places[begin + i]
+        out_positions[to] = positions[begin + i]
         i = i + gpu.threads()
 
 
@@ -199,14 +199,14 @@ def lgamma(x):
 
 # Joins the numbers of a warp's lanes by a tree of shuffles, whose root is the first lane.
 _LANES = """\
-    place = gpu.thread_in_block()
+    tid = gpu.thread_in_block()
     size = gpu.block_size()
     width = gpu.warp_size()
-    lane = place % width
+    lane = tid % width
     step = width // 2
     while step > 0:
         other = gpu.shuffle(value, lane + step)
-        if lane + step < width and place + step < size:
+        if lane + step < width and tid + step < size:
             value = joined(value, other)
         step = step // 2
 """
@@ -219,7 +219,7 @@ _TOTAL = """
 def total(value):
 LANES
     if lane == 0:
-        gpu.store_warp_partial(place // width, value)
+        gpu.store_warp_partial(tid // width, value)
     gpu.block_barrier()
     whole = gpu.load_warp_partial(0, value)
     for warp in range(1, (size + width - 1) // width):
@@ -227,17 +227,17 @@ LANES
         whole = joined(whole, other)
     blocks = gpu.blocks()
     if blocks > 1:
-        turn = gpu.buffer()
-        if place == 0:
-            gpu.store_block_partial(turn, gpu.block(), whole)
+        buffer = gpu.buffer()
+        if tid == 0:
+            gpu.store_block_partial(buffer, gpu.block(), whole)
         gpu.barrier()
         lanes = min(width, size)
-        if place < lanes:
+        if tid < lanes:
             block = min(lane, blocks - 1)
-            whole = gpu.load_block_partial(turn, block, value)
+            whole = gpu.load_block_partial(buffer, block, value)
             block = block + lanes
             while block < blocks:
-                other = gpu.load_block_partial(turn, block, value)
+                other = gpu.load_block_partial(buffer, block, value)
                 whole = joined(whole, other)
                 block = block + lanes
             step = width // 2
@@ -269,33 +269,33 @@ LANES
 # then of the blocks by a warp for each column. Threads without a column contribute the neutral element.
 _COLUMN_TOTAL = """
 def column_total(value, column, columns, of_group):
-    place = gpu.thread_in_block()
+    tid = gpu.thread_in_block()
     size = gpu.block_size()
     width = min(columns, size)
-    part = place // width
+    part = tid // width
     gpu.block_barrier()
-    gpu.store_shared(place, value)
+    gpu.store_shared(tid, value)
     gpu.block_barrier()
     step = 1
     while 2 * step * width < size:
         step = 2 * step
     while step > 0:
-        if part < step and place + step * width < size:
-            other = gpu.load_shared(place + step * width, value)
+        if part < step and tid + step * width < size:
+            other = gpu.load_shared(tid + step * width, value)
             value = joined(value, other)
-            gpu.store_shared(place, value)
+            gpu.store_shared(tid, value)
         gpu.block_barrier()
         step = step // 2
     first = gpu.block() // of_group * width
-    if part == 0 and first + place < columns:
+    if part == 0 and first + tid < columns:
         gpu.store_column_partial(gpu.block() % of_group * columns + column, value)
     gpu.barrier()
     if of_group > 1:
         warp = gpu.warp_size()
-        lane = place % warp
-        lanes = min(warp, size - (place - lane))
+        lane = tid % warp
+        lanes = min(warp, size - (tid - lane))
         of_block = (size + warp - 1) // warp
-        number = gpu.block() * of_block + place // warp
+        number = gpu.block() * of_block + tid // warp
         while number < columns:
             block = min(lane, of_group - 1)
             whole = gpu.load_column_partial(block * columns + number, value)
@@ -322,36 +322,36 @@ def column_total(value, column, columns, of_group):
 # Joins the numbers of the threads before each one, in the same way; in a warp by doubling steps.
 _PREFIX = """
 def prefix(value, nothing):
-    place = gpu.thread_in_block()
+    tid = gpu.thread_in_block()
     size = gpu.block_size()
     width = gpu.warp_size()
-    lane = place % width
+    lane = tid % width
     step = 1
     while step < width:
         other = gpu.shuffle(value, max(lane - step, 0))
         if lane >= step:
             value = joined(other, value)
         step = 2 * step
-    if lane == width - 1 or place == size - 1:
-        gpu.store_warp_partial(place // width, value)
+    if lane == width - 1 or tid == size - 1:
+        gpu.store_warp_partial(tid // width, value)
     other = gpu.shuffle(value, max(lane - 1, 0))
     gpu.block_barrier()
     before = nothing
-    for warp in range(place // width):
+    for warp in range(tid // width):
         left = gpu.load_warp_partial(warp, value)
         before = joined(before, left)
     block = gpu.block()
     if gpu.blocks() > 1:
-        turn = gpu.buffer()
-        if place == size - 1:
-            gpu.store_block_partial(turn, block, joined(before, value))
+        buffer = gpu.buffer()
+        if tid == size - 1:
+            gpu.store_block_partial(buffer, block, joined(before, value))
         gpu.barrier()
         lanes = min(width, size)
-        if place < lanes:
+        if tid < lanes:
             left = nothing
             other_block = lane
             while other_block < block:
-                right = gpu.load_block_partial(turn, other_block, value)
+                right = gpu.load_block_partial(buffer, other_block, value)
                 left = joined(left, right)
                 other_block = other_block + lanes
             step = width // 2
@@ -429,13 +429,13 @@ def _tiled_matmul(each: int) -> str:
     lines = [
         f"def tiled_matmul_{each}(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):",
         "    size = gpu.block_size()",
-        "    place = gpu.thread_in_block()",
+        "    tid = gpu.thread_in_block()",
         "    side_bits = 4 if size >= 256 else 3 if size >= 64 else 2 if size >= 16 else 1 if size >= 4 else 0",
         "    side = 1 << side_bits",
         f"    edge = side * {each}",
-        "    y = place >> side_bits",
-        "    x = place & side - 1",
-        "    computes = place < side * side",
+        "    y = tid >> side_bits",
+        "    x = tid & side - 1",
+        "    computes = tid < side * side",
         "    across = (columns + edge - 1) // edge",
         "    tiles = (rows + edge - 1) // edge * across",
         "    tile = gpu.block()",
@@ -447,7 +447,7 @@ def _tiled_matmul(each: int) -> str:
         "        depth = 0",
         "        while depth < inner:",
         "            gpu.block_barrier()",
-        "            number = place",
+        "            number = tid",
         f"            while number < edge * {_DEPTH}:",
         # Neighbouring threads load neighbouring elements.
         f"                i = number & edge - 1 if flip_a else number >> {_DEPTH.bit_length() - 1}",

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from runtime.codegen.device.independence import unit_place, written
+from runtime.codegen.device.independence import unit_stride_store, written
 from runtime.codegen.device.kernel import FreshSize
 from runtime.kernel_ir import ir
 from runtime.llvm.optimize.outer_loop_plan import Uses
@@ -56,43 +56,43 @@ class _Owned:
                 test = ir.both(item.index.compare(">=", first), item.index.compare("<", last))
                 block[position] = ir.If(test, [item])
                 continue
-            place = self._row_place(item)
-            if place is not None and isinstance(item, ir.For):
-                block[position : position + 1] = self._row(item, *place)
+            offset = self._row_store(item)
+            if offset is not None and isinstance(item, ir.For):
+                block[position : position + 1] = self._row(item, *offset)
                 continue
             for inner in ir.blocks(item):
                 self._block(inner)
 
-    def _row(self, item: ir.For, array: str, place: ir.Expr) -> ir.Block:
-        """The loop over a thread's own trips. place: where the first trip of all stores."""
+    def _row(self, item: ir.For, array: str, offset: ir.Expr) -> ir.Block:
+        """The loop over a thread's own trips. offset: that of the first trip's store."""
         base = self._fresh("base")
         if array in self._parts:
             first, last = self._parts[array]
             start, stop = ir.call("max", item.start, first - base), ir.call("min", item.stop, last - base)
             found = ir.For(item.index, start, stop, ir.ONE, item.body, item.nest)
-            return [ir.assign(base, place), found]
+            return [ir.assign(base, offset), found]
         trip = self._fresh("trip")
         own: ir.Expr = (self._thread - base) % self._threads
         if item.start != ir.ZERO:
-            place, own = place + item.start, item.start + own
+            offset, own = offset + item.start, item.start + own
         steps = [ir.assign(item.index, trip), *item.body, ir.assign(trip, trip + self._threads)]
         return [
-            ir.assign(base, place),
+            ir.assign(base, offset),
             ir.assign(trip, own),
             ir.While(trip.compare("<", item.stop), steps),
         ]
 
-    def _row_place(self, item: ir.Statement) -> tuple[str, ir.Expr] | None:
+    def _row_store(self, item: ir.Statement) -> tuple[str, ir.Expr] | None:
         """The array that a loop's trips fill element by element, and the first offset, if threads may divide the trips:
         no trip uses values of another."""
-        place = unit_place(item) if isinstance(item, ir.For) else None
-        if place is None or not isinstance(item, ir.For):
+        offset = unit_stride_store(item) if isinstance(item, ir.For) else None
+        if offset is None or not isinstance(item, ir.For):
             return None
         own = ir.assigned(item.body)
         if own & self._live or Uses().exposed(item.body, {item.index}) & own:
             return None
         here = _mentions([item])
-        return None if any(self._mentions[name] > here[name] for name in own) else place
+        return None if any(self._mentions[name] > here[name] for name in own) else offset
 
     def _stored_in_rows(self, block: ir.Block) -> set[str]:
         """The arrays that a block stores to only in such loops."""
@@ -100,12 +100,12 @@ class _Owned:
 
         def visit(items: ir.Block) -> None:
             for item in items:
-                place = self._row_place(item)
-                if place is not None:
-                    rows.add(place[0])
+                offset = self._row_store(item)
+                if offset is not None:
+                    rows.add(offset[0])
                 elif isinstance(item, ir.Store):
                     others.update(written([item]))
-                for inner in ir.blocks(item) if place is None else ():
+                for inner in ir.blocks(item) if offset is None else ():
                     visit(inner)
 
         visit(block)

@@ -1,4 +1,4 @@
-"""Loops that threads share take several of a thread's trips at a time, so that it waits for what they load at once.
+"""In loops that threads share, a thread takes several trips at a time, so that their loads are in flight together.
 
     trip = thread                                begin, covered = stop, 0
     while trip < stop:                           ahead = max(gpu.peel_count(x, 0), gpu.peel_count(a, 0))
@@ -18,11 +18,11 @@
                                                      trip = left if left < begin else left + covered
                                                      …
 
-A thread loads and stores four elements that follow each other by one instruction each; in long loops with little work,
-those of two places. What is before the first aligned element and behind the last four is left to the loop at the
-end, or all of it if arrays are aligned for different elements. If elements don't follow each other, a thread takes
-several trips that are as many apart as there are threads. The trips are independent, so that the statements of several
-may be mixed; to a total they add in the order in which the thread takes them.
+One instruction loads or stores four contiguous elements; in long loops with little work, a thread takes two such groups
+at a time. The elements before the first aligned one and behind the last group are left to the loop at the end, which
+takes all if no element is aligned in every array. If a trip's elements aren't contiguous with those of the next trip, a
+thread takes trips that are as far apart as there are threads. The trips are independent, so that their statements may
+be interleaved; each thread adds to a total in the order of its trips.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class _Trips:
         parts = [each for item in body for each in ir.expressions(item)]
         self.work = len(parts) + cost_model.DEVICE_CALL * sum(map(_is_long, parts))
         begin = 2 if strided.coordinates else 0
-        self.places: ir.Block = list(body[:begin])
+        self.coordinates: ir.Block = list(body[:begin])
         self.body = [each for item in body[begin:] for each in self._taken_apart(item)]
         # The variables that each trip has for itself.
         self.own = {
             name: type_
-            for item in [*self.places, *self.body]
+            for item in [*self.coordinates, *self.body]
             if isinstance(item, ir.Assign)
             for name, type_ in sorted(result_types.assigned(item.targets, item.value.type).items())
             if name not in strided.totals
@@ -79,8 +79,8 @@ class _Trips:
         return ir.size_variable(fresh_name(base, self.names))
 
     def _taken_apart(self, item: Any) -> ir.Block:
-        """A statement after what it loads, and a store after what is stored: those of several trips are to stand side
-        by side, with no branch of a function in between."""
+        """A statement, after statements of their own for its loads and the value that it stores. The loads of several
+        trips then stand side by side, without branches of a function in between."""
         found: ir.Block = []
 
         def loaded(part: ir.Expr) -> ir.Expr | None:
@@ -102,23 +102,24 @@ class _Trips:
         return [*found, ir.Store(item.array, item.index, value)]
 
     def statements(self) -> ir.Block:
-        """What stands in place of the loop."""
+        """The statements that replace the loop."""
         count = cost_model.DEVICE_TRIP_WORK // self.work
-        places = self._places()
-        if not places:
+        accesses = self._contiguous_accesses()
+        if not accesses:
             return [*self._apart(min(cost_model.DEVICE_TRIPS, count)), self.whole]
         vectors = max(1, min(cost_model.DEVICE_VECTORS, count // _VECTOR))
-        return self._by_vectors([each.arguments for each in dict.fromkeys(places.values())], places, vectors)
+        return self._by_vectors([each.arguments for each in dict.fromkeys(accesses.values())], accesses, vectors)
 
     def _apart(self, count: int) -> ir.Block:
-        """So many trips at a time, which are as many apart as there are threads."""
+        """`count` trips at a time, which are as far apart as there are threads."""
         if count <= 1:
             return []
         offsets = [_product(self.threads, number) for number in range(count)]
         return [self._several(offsets, self.threads * count, self.stop)]
 
-    def _by_vectors(self, parts: Sequence[Any], places: Mapping[Any, ir.Call], count: int) -> ir.Block:
-        """Trips that follow each other, as far as that goes, and the others. parts: arrays and places in them."""
+    def _by_vectors(self, parts: Sequence[Any], accesses: Mapping[Any, ir.Call], count: int) -> ir.Block:
+        """Groups of consecutive trips, then the remaining ones. parts: arrays, and the offsets from which they are
+        accessed. count: the number of groups at a time."""
         first, thread = self.strided.first, self.strided.thread
         begin, covered, left = (self._size(name) for name in ("begin", "covered", "left"))
         firsts = [(array, _sum(offset, first)) for array, offset in parts]
@@ -127,7 +128,7 @@ class _Trips:
         most = [ir.call("gpu.peel_count", *each) for each in firsts]
         found.append(ir.assign(ahead, most[0] if len(most) == 1 else ir.call("max", *most)))
         rest = self._rest(begin, covered, left)
-        self._replace(places)
+        self._use_views(accesses)
         body: ir.Block = [
             ir.assign(begin, _sum(first, ahead)),
             ir.assign(covered, ir.call("max", self.stop - begin, 0) // _VECTOR * _VECTOR),
@@ -139,19 +140,19 @@ class _Trips:
             offsets = [_sum(base, ir.as_expr(lane)) for base in bases for lane in range(_VECTOR)]
             body.append(self._several(offsets, _product(step, vectors), begin + covered, _VECTOR))
         aligned = [ir.call("gpu.is_aligned", array, _sum(offset, ahead)) for array, offset in firsts]
-        # Of one array, `ahead` says where it is aligned.
+        # A single array is aligned at `ahead` by definition.
         found += body if len(firsts) == 1 else [ir.If(ir.both(*aligned), body)]
         return [*found, ir.assign(left, _sum(first, thread)), rest]
 
     def _rest(self, begin: ir.Var, covered: ir.Var, left: ir.Var) -> ir.While:
-        """The trips before `begin`, and those behind the covered ones."""
+        """The loop over the trips before `begin`, and those behind the covered ones."""
         trip = left.compare("<", begin).choose(left, left + covered)
         body = [ir.assign(self.trip, trip), *self.whole.body[:-1], ir.assign(left, left + self.threads)]
         return ir.While(left.compare("<", self.stop - covered), body, self.whole.loop)
 
     def _several(self, offsets: list[ir.Expr], step: ir.Expr, stop: ir.Expr, vector: int = 0) -> ir.While:
-        """The loop over the trips at these offsets from a thread's next one. vector: the first of so many accesses is
-        aligned for all of them."""
+        """A loop whose trip takes the trips at these offsets from a thread's next one. vector: of so many accesses, the
+        first is aligned for an instruction that does all of them."""
         found: ir.Block = []
         renamed: list[dict[str, ir.Var]] = []
         for offset in offsets:
@@ -162,11 +163,11 @@ class _Trips:
                     values[name] = ir.Var(fresh_name(name, self.names), type_)
                 found.append(ir.assign(other, self.trip + offset))
             renamed.append(values)
-        for position in range(len(offsets) if self.places else 0):
+        for position in range(len(offsets) if self.coordinates else 0):
             if vector and position % vector:
-                found += self._next_place(renamed[position - 1], renamed[position])
+                found += self._next_coordinates(renamed[position - 1], renamed[position])
             else:
-                found += [_renamed(item, renamed[position]) for item in ir.copied(self.places)]
+                found += [_renamed(item, renamed[position]) for item in ir.copied(self.coordinates)]
         for item in self.body:
             for position, values in enumerate(renamed):
                 (other_item,) = ir.copied([item])
@@ -176,8 +177,8 @@ class _Trips:
         found.append(ir.assign(self.trip, self.trip + step))
         return ir.While(self.trip.compare("<", stop - offsets[-1]), found, self.whole.loop)
 
-    def _next_place(self, before: dict[str, ir.Var], values: dict[str, ir.Var]) -> ir.Block:
-        """Row and column of the trip behind another one."""
+    def _next_coordinates(self, before: dict[str, ir.Var], values: dict[str, ir.Var]) -> ir.Block:
+        """The row and column of the trip that follows another one."""
         assert self.strided.coordinates is not None
         *names, width = self.strided.coordinates
         row, column = (before.get(name, ir.size_variable(name)) for name in names)
@@ -188,22 +189,22 @@ class _Trips:
             ir.assign(values[names[1]], is_last.choose(0, following)),
         ]
 
-    def _places(self) -> dict[tuple[ir.Expr, ir.Expr], ir.Call]:
-        """The accesses that differ from trip to trip, by array and index, each with the array from the element for
-        trip 0 on; none if not all of them go to elements that follow each other."""
-        of_place = ir.assigned(self.places)
-        changing = {self.trip.name, *of_place, *ir.assigned(self.body)}
+    def _contiguous_accesses(self) -> dict[tuple[ir.Expr, ir.Expr], ir.Call]:
+        """The accesses whose element changes from trip to trip, by array and index, each with the view of the array
+        that begins with the element of trip 0; none unless consecutive trips access contiguous elements in all."""
+        of_coordinates = ir.assigned(self.coordinates)
+        changing = {self.trip.name, *of_coordinates, *ir.assigned(self.body)}
         values: dict[str, ir.Expr] = {}
         found: dict[tuple[ir.Expr, ir.Expr], ir.Call] = {}
         for item in self.body:
             if any(map(_loads_sometimes, ir.operands(item))):
                 return {}
-            for array, index in map(_place, [each for each in (*ir.expressions(item), item) if _is_access(each)]):
+            for array, index in map(_access, [each for each in (*ir.expressions(item), item) if _is_access(each)]):
                 known = ir.substituted(index, values)
                 if changing.isdisjoint(ir.variables(known)) and not _loads(known):
                     continue
-                if changing.intersection(ir.variables(known)) <= of_place and not _loads(known):
-                    continue  # a row's or a column's, which the next trips may use too
+                if changing.intersection(ir.variables(known)) <= of_coordinates and not _loads(known):
+                    continue  # an element of the row or the column, which consecutive trips may share
                 first = offset(known, self.trip)
                 if first is None or not changing.isdisjoint(ir.variables(first)) or _loads(first):
                     return {}
@@ -216,18 +217,18 @@ class _Trips:
                     values[name] = known if len(item.targets) == 1 else ir.Var(name, type_)
         return {} if _are_never_aligned([each.arguments for each in found.values()]) else found
 
-    def _replace(self, places: Mapping[tuple[ir.Expr, ir.Expr], ir.Call]) -> None:
-        """Lets the body load and store at the trip's place in parts of arrays."""
+    def _use_views(self, accesses: Mapping[tuple[ir.Expr, ir.Expr], ir.Call]) -> None:
+        """Lets the body load and store the trip's elements of these views."""
 
         def change(item: ir.Expr) -> ir.Expr | None:
-            part = places.get(_place(item)) if isinstance(item, ir.Load) else None
+            part = accesses.get(_access(item)) if isinstance(item, ir.Load) else None
             return None if part is None else ir.Load(part, self.trip, item.type)
 
         self.body = ir.copied(self.body)
         ir.map_block(self.body, change)
         for item in self.body:
-            if isinstance(item, ir.Store) and _place(item) in places:
-                item.array, item.index = places[_place(item)], self.trip
+            if isinstance(item, ir.Store) and _access(item) in accesses:
+                item.array, item.index = accesses[_access(item)], self.trip
 
 
 def _renamed(item: ir.Statement, values: Mapping[str, ir.Var]) -> ir.Statement:
@@ -241,13 +242,13 @@ def _is_access(item: ir.Expr | ir.Statement) -> bool:
     return isinstance(item, (ir.Load, ir.Store))
 
 
-def _place(item: Any) -> tuple[ir.Expr, ir.Expr]:
+def _access(item: Any) -> tuple[ir.Expr, ir.Expr]:
     """Array and index of a load or store."""
     return item.array, item.index
 
 
 def _is_long(item: ir.Expr) -> bool:
-    """Whether it is more than an instruction: a division, or a call of most functions."""
+    """Whether it takes more than an instruction: a division, or a call of most functions."""
     if not isinstance(item, ir.Call):
         return isinstance(item, ir.Binary) and item.op in ("/", "//", "%", "**")
     module, _, name = item.function.rpartition(".")
@@ -255,7 +256,8 @@ def _is_long(item: ir.Expr) -> bool:
 
 
 def _are_never_aligned(parts: Sequence[Any]) -> bool:
-    """Whether places of an array are a constant number apart that no vector is: not all of them can be aligned."""
+    """Whether an array is accessed at offsets whose distance isn't a multiple of a vector, so that not all of them can
+    be aligned."""
     known: dict[Any, int] = {}
     for array, offset in parts:
         constant = 0
@@ -293,7 +295,7 @@ def _loads_sometimes(item: ir.Expr) -> bool:
 
 
 def offset(index: ir.Expr, trip: ir.Var) -> ir.Expr | None:
-    """What is added to the trip's number; None of another index."""
+    """What an index adds to the trip's number; None if it isn't such a sum."""
     if index == trip:
         return ir.ZERO
     if isinstance(index, ir.Binary) and index.op in ("+", "-"):

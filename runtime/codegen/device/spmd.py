@@ -47,7 +47,7 @@ from runtime.codegen.device.shared_rows import MOST_COLUMNS, by_columns, by_warp
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64, Array, Scalar, Type
 from runtime.llvm.device import BUILTINS
-from runtime.llvm.device_layout import MOST_DETAILS, MOST_HANDED_OVER
+from runtime.llvm.device_layout import MOST_BROADCAST, MOST_DETAILS
 from runtime.llvm.infer import Inference
 from runtime.llvm.program import Library, Program
 from runtime.llvm.specialize import specialized
@@ -62,7 +62,7 @@ def run(kernel: Kernel) -> None:
     _Rewriter(kernel).run()
 
 
-def _asking_together(item: ir.Expr) -> ir.Expr | None:
+def _polling_collectively(item: ir.Expr) -> ir.Expr | None:
     """The poll for Ctrl-C by all threads together, which gives all the same answer."""
     return ir.call("gpu.interrupted") if item == ir.call("lib.interrupted") else None
 
@@ -108,7 +108,7 @@ class _Rewriter:
             self.made.append(specialized(generic, name, Inference(self.program, generic, parameters)))
         return self.done[key]
 
-    def together(self, name: str, parameters: Sequence[Type | None]) -> str:
+    def in_spmd_form(self, name: str, parameters: Sequence[Type | None]) -> str:
         """The name of a library function in SPMD form."""
         key = (name, tuple(parameters))
         if key not in self.done:
@@ -126,7 +126,7 @@ class _Rewriter:
         called = self.library.functions.get(call.function)
         if called is None or not _is_spmd(called):
             return call.function
-        return self.together(call.function, [each.type for each in call.arguments])
+        return self.in_spmd_form(call.function, [each.type for each in call.arguments])
 
 
 class _Writes:
@@ -153,7 +153,7 @@ class _Writes:
 
 
 # The memory of a launch's environment, for barriers.
-_HANDED_OVER, _FAILURES = "(values of the first thread)", "(failures)"
+_BROADCAST, _FAILURES = "(values of the first thread)", "(failures)"
 
 
 class _Body:
@@ -194,7 +194,7 @@ class _Body:
         self.out.append(ir.Run(ir.call("gpu.warp_barrier" if self.in_warp else "gpu.barrier")))
         self.pending = Pending()
 
-    def _touch(self, reads: set[str], writes: set[str], first: bool = False) -> None:
+    def _access(self, reads: set[str], writes: set[str], first: bool = False) -> None:
         """Records that a statement reads and writes memory, in all threads or in the first one; adds a barrier if
         needed."""
         reads, writes = ({self.loops.memory.get(name, name) for name in names} for names in (reads, writes))
@@ -217,16 +217,16 @@ class _Body:
         for item in block:
             if isinstance(item, ir.Store):
                 if stores and read([item]) & written(stores):
-                    self._by_first(stores, set())
+                    self._on_first_thread(stores, set())
                     stores = []
                 stores.append(item)
                 continue
             if stores:
-                self._by_first(stores, set())
+                self._on_first_thread(stores, set())
                 stores = []
             self._statement(item)
         if stores:
-            self._by_first(stores, set())
+            self._on_first_thread(stores, set())
 
     def _statement(self, item: ir.Statement) -> None:
         if isinstance(item, (ir.If, ir.For, ir.While, ir.Alloc)) and self._calls_a_writer(item):
@@ -239,7 +239,7 @@ class _Body:
             assert isinstance(item, ir.Alloc)
             self.out.append(ir.assign(item.name, self.kernel.given.parameters[item]))
         elif isinstance(item, ir.Alloc):
-            self._touch(self._reads(item), set())
+            self._access(self._reads(item), set())
             self.out.append(item)
             self.pending = Pending()  # it begins and ends with a barrier
         elif isinstance(item, (ir.Break, ir.Continue)):
@@ -247,8 +247,8 @@ class _Body:
                 self._barrier()
             self.out.append(item)
         elif isinstance(item, ir.Return):
-            item = ir.Return(tuple(ir.mapped(value, self._taken_out) for value in item.values))
-            self._touch(self._reads(item), set())
+            item = ir.Return(tuple(ir.mapped(value, self._moved_out) for value in item.values))
+            self._access(self._reads(item), set())
             if self.pending and self.function.name != "kernel":
                 self._barrier()
             self.out.append(item)
@@ -260,12 +260,12 @@ class _Body:
     def _simple(self, item: ir.Statement) -> None:
         """Assignments and calls."""
         if isinstance(item, ir.Assign) and not isinstance(item.value, ir.Call):
-            item = ir.Assign(item.targets, ir.mapped(item.value, self._taken_out))
+            item = ir.Assign(item.targets, ir.mapped(item.value, self._moved_out))
         called = item.call if isinstance(item, ir.Run) else item.value if isinstance(item, ir.Assign) else None
         if self._calls_a_writer(item, called):
             raise NotOnDevice("a call that writes memory within an expression")
         if not isinstance(called, ir.Call) or not self.rewriter.writes(called.function):
-            self._touch(self._reads(item), set())
+            self._access(self._reads(item), set())
             self.out.append(item)
             return
         if self.pending:
@@ -274,7 +274,7 @@ class _Body:
             raise NotOnDevice("np.empty within a function of the library")
         types = [self.types.of(each) for each in called.arguments]
         count = len(self.rewriter.made)
-        name = self.rewriter.together(called.function, types)
+        name = self.rewriter.in_spmd_form(called.function, types)
         is_new = len(self.rewriter.made) > count
         self.kernel.shared += is_new and _is_spmd(self.kernel.library.functions[called.function.removeprefix("lib.")])
         call = ir.Call(name, called.arguments, called.type)
@@ -284,7 +284,7 @@ class _Body:
         calls = (each for each in ir.expressions(item) if isinstance(each, ir.Call) and each is not besides)
         return any(self.rewriter.writes(each.function) for each in calls)
 
-    def _taken_out(self, item: ir.Expr) -> ir.Expr | None:
+    def _moved_out(self, item: ir.Expr) -> ir.Expr | None:
         """Moves a call that writes memory to a statement of its own, if its expression is always computed."""
         if isinstance(item, (ir.Select, ir.Logic)):
             return item
@@ -295,7 +295,7 @@ class _Body:
         return result
 
     def _if(self, item: ir.If) -> None:
-        self._touch(self._reads(item), set())
+        self._access(self._reads(item), set())
         outer, start = self.out, self.pending
         made: list[ir.Block] = []
         after = Pending()
@@ -305,7 +305,7 @@ class _Body:
             made.append(self.out)
             after.join(self.pending)
         self.out, self.pending = outer, after
-        self.out.append(ir.If(ir.mapped(item.test, _asking_together), *made))
+        self.out.append(ir.If(ir.mapped(item.test, _polling_collectively), *made))
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -317,17 +317,17 @@ class _Body:
         elif isinstance(item, ir.For) and self._is_worth_sharing(item):
             self._share(item, self.loops.shared[item])
         elif not self._writes_memory(item):
-            self._alike(item)
+            self._replicated(item)
         elif isinstance(item, ir.For) and item in self.loops.scans:
             self._scan(item, self.loops.scans[item])
         elif item in self.loops.owned:
-            self._owned(item)
+            self._by_owners(item)
         elif self._may_run_alone(item):
             why = self.loops.refused.get(item, "its trips follow each other")
             self.kernel.serial[why] = self.kernel.serial.get(why, 0) + 1
-            self._by_first([item], self.loops.live[item])
+            self._on_first_thread([item], self.loops.live[item])
         else:
-            self._together(item)
+            self._collectively(item)
 
     def _is_worth_sharing(self, item: ir.Statement) -> bool:
         """Whether sharing an independent loop pays; a loop that only searches is run by all threads."""
@@ -348,7 +348,7 @@ class _Body:
 
     def _rows_or_scans(self, item: ir.For) -> None:
         """Threads share the rows if there are enough of them, else each row."""
-        self._either(trips(item).compare("<", self.threads), self._together, self._share_it, item)
+        self._either(trips(item).compare("<", self.threads), self._collectively, self._share_trips, item)
 
     def _row_with_totals(self, item: ir.For) -> ir.For | None:
         """Of a loop over rows that a warp can take together, the first loop in it that adds up what it goes over."""
@@ -378,17 +378,17 @@ class _Body:
             is_short = length.compare("<", cost_model.DEVICE_SHORT_ROW)
 
             def not_long(loop: ir.For) -> None:
-                self._either(is_short, self._share_it, self._warps, loop)
+                self._either(is_short, self._share_trips, self._warps, loop)
 
             if goes_down_columns(item):
                 fits = ir.both(rows.compare(">", 0), rows.compare("<=", ir.call("min", self.threads, MOST_COLUMNS)))
-                self._either(ir.both(fits, ir.negated(is_short)), self._columns, self._share_it, item)
+                self._either(ir.both(fits, ir.negated(is_short)), self._columns, self._share_trips, item)
             else:
-                self._either(is_long, self._together, not_long, item)
+                self._either(is_long, self._collectively, not_long, item)
         else:
             self._warps(item)
 
-    def _share_it(self, item: ir.For) -> None:
+    def _share_trips(self, item: ir.For) -> None:
         self._share(item, self.loops.shared[item])
 
     def _either(self, test: ir.Expr, yes: Callable[[ir.For], None], no: Callable[[ir.For], None], item: ir.For) -> None:
@@ -406,7 +406,7 @@ class _Body:
 
     def _warps(self, item: ir.For) -> None:
         """Warps share the rows, and the lanes of a warp share the loops over a row."""
-        self._touch(read([item]) & self.arrays, written(item.body))
+        self._access(read([item]) & self.arrays, written(item.body))
         rows = by_warps(item, self._fresh)
         self.in_warp = True
         body = self._divided(item, [ir.assign(item.index, rows.row)], rows.lane, rows.lanes)
@@ -416,7 +416,7 @@ class _Body:
 
     def _columns(self, item: ir.For) -> None:
         """Neighbouring threads take neighbouring columns, and several threads share the loops over a column."""
-        self._touch(read([item]) & self.arrays, written(item.body))
+        self._access(read([item]) & self.arrays, written(item.body))
         columns = by_columns(item, self._fresh)
         self.column = columns.total
         self.out += self._divided(item, columns.start, columns.part, columns.parts)
@@ -442,7 +442,7 @@ class _Body:
         type_ = self.types.scalar(total)
         part, first, last = (self._fresh(base) for base in ("part", "first", "last"))
         own, before = (ir.Var(fresh_name(base, self.names), type_) for base in (f"own_{name}", f"{name}_before"))
-        self._touch(read([item]) & self.arrays, set())
+        self._access(read([item]) & self.arrays, set())
         count = ir.call("max", item.stop - item.start, 0)
         self.out += [
             ir.assign(part, (count + self.threads - 1) // self.threads),
@@ -461,19 +461,19 @@ class _Body:
             ir.assign(name, joined(join, before, total, type_)),
         ]
         self.pending = Pending()  # it contains barriers
-        self._touch(read([item]) & self.arrays, written(item.body))
+        self._access(read([item]) & self.arrays, written(item.body))
         self.out.append(ir.For(item.index, first, last, ir.ONE, ir.copied(item.body)))
         if name in self.loops.live[item]:
             self.out.append(ir.assign(name, ir.Call(self.rewriter.joining("total", join, type_), (own,), type_)))
             self.pending = Pending()
             self.out.append(ir.assign(name, joined(join, before, total, type_)))
 
-    def _owned(self, item: ir.Statement) -> None:
+    def _by_owners(self, item: ir.Statement) -> None:
         """A loop that all threads run; each does only the stores to its part of an array."""
         self.kernel.shared += 1
-        self._touch(read([item]) & self.arrays, written([item]))
+        self._access(read([item]) & self.arrays, written([item]))
         body = ir.copied([item])
-        ir.map_block(body, _asking_together)
+        ir.map_block(body, _polling_collectively)
         self.out += owned(body, self.loops.live[item], self.thread, self.threads, self._fresh)
 
     def _may_run_alone(self, item: ir.For | ir.While) -> bool:
@@ -486,23 +486,23 @@ class _Body:
                 return False
             if isinstance(each, ir.Return) and not is_failure(each):
                 return False
-        return len(self._handed_over(item)) <= MOST_HANDED_OVER
+        return len(self._broadcast(item)) <= MOST_BROADCAST
 
-    def _handed_over(self, item: ir.Statement) -> list[str]:
+    def _broadcast(self, item: ir.Statement) -> list[str]:
         return sorted((ir.assigned([item]) & self.loops.live.get(item, set())) - self.arrays)
 
-    def _alike(self, item: ir.For | ir.While) -> None:
+    def _replicated(self, item: ir.For | ir.While) -> None:
         """A loop that only reads; all threads run it."""
-        self._touch(read([item]) & self.arrays, set())
+        self._access(read([item]) & self.arrays, set())
         body = ir.copied([item])
-        ir.map_block(body, _asking_together)
+        ir.map_block(body, _polling_collectively)
         self.out += body
 
-    def _together(self, item: ir.For | ir.While) -> None:
+    def _collectively(self, item: ir.For | ir.While) -> None:
         """A loop whose trips all threads run together."""
         if self.pending:
             self._barrier()
-        self._touch(self._reads(item), set())
+        self._access(self._reads(item), set())
         outer, at_test = self.out, self.pending.copy()
         self.out = []
         self._block(item.body)
@@ -515,35 +515,35 @@ class _Body:
         else:
             self.out.append(ir.For(item.index, item.start, item.stop, item.step, body, item.nest))
 
-    def _by_first(self, items: ir.Block, live: set[str]) -> None:
+    def _on_first_thread(self, items: ir.Block, live: set[str]) -> None:
         """Statements that the first thread runs for all threads."""
-        values = self._handed_over(items[0]) if live else []
+        values = self._broadcast(items[0]) if live else []
         fails = any(isinstance(each, ir.Return) for each in ir.walk(items))
-        own = ({_HANDED_OVER} if values else set()) | ({_FAILURES} if fails else set())
-        self._touch(read(items) & self.arrays, written(items) | own, True)
+        own = ({_BROADCAST} if values else set()) | ({_FAILURES} if fails else set())
+        self._access(read(items) & self.arrays, written(items) | own, True)
         body = ir.copied(items)
         caught = Caught(body, self.kernel.details, self._fresh, in_loop=False) if fails else None
         if caught is not None:
             self.out += caught.start
-            body += [ir.If(caught.failed, [ir.Run(ir.call("gpu.record_failure", 0)), *caught.tell()])]
+            body += [ir.If(caught.failed, [ir.Run(ir.call("gpu.record_failure", 0)), *caught.record()])]
         for position, name in enumerate(values):
             body.append(ir.Run(ir.call("gpu.store_broadcast", position, self._variable(name))))
         self.out.append(ir.If(self.thread.compare("==", 0), body))
         if values or caught is not None:
             self._barrier()
         if caught is not None:
-            self._touch({_FAILURES}, set())
+            self._access({_FAILURES}, set())
             self.out.append(ir.If(ir.call("gpu.failed"), [caught.leave()]))
         for position, name in enumerate(values):
             self.out.append(ir.assign(name, ir.call("gpu.load_broadcast", position, self._variable(name))))
         if values:
-            self._touch({_HANDED_OVER}, set())
+            self._access({_BROADCAST}, set())
 
     # --- shared loops ------------------------------------------------------------------------------------------------
 
     def _share(self, loop: ir.For, info: Shared) -> None:
         self.kernel.shared += 1
-        self._touch(read([loop]) & self.arrays, written(loop.body) | ({_FAILURES} if info.fails else set()))
+        self._access(read([loop]) & self.arrays, written(loop.body) | ({_FAILURES} if info.fails else set()))
         body = ir.copied(loop.body)
         before: dict[str, ir.Var] = {}
         for total in info.totals:
@@ -608,9 +608,9 @@ class _Body:
     def _leave_shared(self, caught: Caught, trip: ir.Var) -> None:
         self.out.append(ir.If(caught.failed, [ir.Run(ir.call("gpu.record_failure", trip))]))
         self._barrier()
-        self._touch({_FAILURES}, set())
-        told = ir.If(ir.both(caught.failed, ir.call("gpu.first_failure").compare("==", trip)), caught.tell())
-        self.out.append(ir.If(ir.call("gpu.failed"), [told, ir.Run(ir.call("gpu.barrier")), caught.leave()]))
+        self._access({_FAILURES}, set())
+        recorded = ir.If(ir.both(caught.failed, ir.call("gpu.first_failure").compare("==", trip)), caught.record())
+        self.out.append(ir.If(ir.call("gpu.failed"), [recorded, ir.Run(ir.call("gpu.barrier")), caught.leave()]))
 
     def _add_up(self, total: Total, before: ir.Var) -> None:
         own = self._variable(total.name)
