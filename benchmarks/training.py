@@ -147,9 +147,11 @@ def check(model: str, found: Mapping[str, Times]) -> None:
 
 
 def environment(cache: str) -> dict[str, str]:
-    """Of a process: an empty cache of kernels, and this project where it may be looked for."""
+    """Of a process: an empty cache of kernels, and this project where it may be looked for. Python keeps the bytecode
+    of its modules, as it does of installed ones, which the peers are."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "AUTOGRAPH_CACHE_DIR": cache, "PYTHONPATH": path}
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**own, "AUTOGRAPH_CACHE_DIR": cache, "PYTHONPATH": path}
 
 
 def available(python: str) -> list[str]:

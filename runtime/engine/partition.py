@@ -156,22 +156,35 @@ def _steps(graph: Graph, tier_up: Callable[[], Accelerator] | None) -> tuple[Gra
     graph, given = same or (graph, [])
     users = _users(graph)
     steps = [_Step(graph, native, nodes, users, tier_up) for native, nodes in segments(graph)]
-    return graph, given, [_Step(graph, native, nodes, users, tier_up) for native, nodes in _joined_segments(steps)]
+    return (
+        graph,
+        given,
+        [
+            group[0]
+            if len(group) == 1
+            else _Step(graph, True, [n for step in group for n in step.nodes], users, tier_up)
+            for group in _neighbours(steps)
+        ],
+    )
 
 
-def _joined_segments(steps: Sequence[_Step]) -> list[tuple[bool, list[Node]]]:
-    """The nodes of the steps, where neighbours are one segment if nothing else shares their kernels, or if they are so
-    short that sharing gains nothing: each kernel costs a call, and loop nests of several kernels can't be fused."""
+def _neighbours(steps: Sequence[_Step]) -> list[list[_Step]]:
+    """The steps, where neighbours are one if nothing else shares their kernels, or if they are so short that sharing
+    gains nothing: each kernel costs a call, and loop nests of several kernels can't be fused."""
     forms = [_form(step.part) for step in steps]
     count = Counter(forms)
-    joined: list[tuple[bool, list[Node]]] = []
-    is_open = False  # whether more may join the last segment
+    joined: list[list[_Step]] = []
+    is_open = False  # whether more may join the last group
+    weight = 0  # of the last group
     for step, form in zip(steps, forms):
         may_join = step.native and (count[form] == 1 or len(step.nodes) <= _FEW)
-        if may_join and is_open and _weight(joined[-1][1]) + _weight(step.nodes) <= SEGMENT_LIMIT:
-            joined[-1][1].extend(step.nodes)
+        more = _weight(step.nodes)
+        if may_join and is_open and weight + more <= SEGMENT_LIMIT:
+            joined[-1].append(step)
+            weight += more
         else:
-            joined.append((step.native, list(step.nodes)))
+            joined.append([step])
+            weight = more
         is_open = may_join
     return joined
 
@@ -272,9 +285,6 @@ class _Step:
             for value in node.outputs:
                 value.name = None
         self.part.outputs = [mapping[v] for v in self.outputs]
-        self.described = graph_cache.description(self.part)
-        # Equal parts share a kernel; a part without a description equals no other.
-        self.description = self.described or str(id(self))
         self.has_loop = any(node.regions for node in self.part.nodes)
         self.spent = 0.0  # seconds on the interpreter
         self._tier_up = tier_up
@@ -282,6 +292,16 @@ class _Step:
         if all(map(is_constant, nodes)):
             values = interpret(self.part, [])
             self.call = lambda inputs: values
+
+    @functools.cached_property
+    def described(self) -> str | None:
+        """The part's description in the cache, if it has one."""
+        return graph_cache.description(self.part)
+
+    @functools.cached_property
+    def description(self) -> str:
+        """What tells the part from others: equal parts share a kernel. A part without description equals no other."""
+        return self.described or str(id(self))
 
     def _interpret(self, inputs: Sequence[Any]) -> list[Any]:
         start = time.perf_counter()

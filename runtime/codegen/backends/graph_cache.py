@@ -122,15 +122,16 @@ def description(graph: Graph) -> str | None:
 
 @functools.cache
 def _this_build() -> str | None:
-    """The project's source files with sizes and times of change, by which Python invalidates its bytecode too, and the
-    versions that kernels depend on. None if there are no files."""
+    """A hash of the project's source files with sizes and times of change, by which Python invalidates its bytecode
+    too, and of the versions that kernels depend on. None if there are no files."""
     found: list[str] = []
     with contextlib.suppress(OSError):
         for file in kernel_cache.source_files(_ROOT):
             status = file.stat()
             found.append(f"{file.path} {status.st_size} {status.st_mtime_ns}")
     versions = (kernel_cache.FORMAT, np.__version__, sys.version_info[:3], sys.platform)
-    return "\n".join([repr(versions), *found]) if found else None
+    text = "\n".join([repr(versions), *found])
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest() if found else None
 
 
 class _Unknown(Exception):
