@@ -106,7 +106,7 @@ def test_a_kernel_for_each_native_part(program, capsys):
     heads = [line for line in out.splitlines() if line.startswith("#")]
     assert heads == [
         "# kernel 1",
-        "# on the interpreter: host_call  (program.py:26): op 'host_call' has no native form (so neither has the while "
+        "# on the interpreter: host_call  (program.py:26): op 'host_call' can't be compiled (so neither has the while "
         "around it)",
         "# kernel 2 (the loop, once it has run for a while)",
         "# kernel 3",
@@ -221,7 +221,7 @@ def test_of_a_function_with_a_signature_and_of_a_method(program, capsys, command
             "x: string",
             1,
             "has no native kernel. On the interpreter: string_length  (program.py:21): "
-            "op 'string_length' has no native form",
+            "op 'string_length' can't be compiled",
         ),
         ("texts --asm", "x: string", 1, "'texts' has no native kernel. On the interpreter: string_length"),
         ("integers --gradient backward", "n: int32", 1, "'integers' has no gradient: no floating-point result"),

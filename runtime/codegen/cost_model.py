@@ -3,9 +3,10 @@
 Changing a number here changes the text of kernels and how fast they run or compile, never their results, except where
 an entry says that it changes the order of a sum. What an op costs stands in its row of the op table (`OpDef.cost`).
 
-Each entry gives its unit, what it trades, and where it was measured. "Benchmark" means that the change that brought it
-in gives the figure quoted here; "Estimated" means that it has been chosen without one. `python -m benchmarks.calibrate`
-measures all of them on the machine that it runs on. On a Zen 4 with two
+Each entry gives its unit, what it trades, and where it was measured. "Benchmark" means that the change that introduced
+it was measured on the development machine, with the figure quoted here; "Measured on" names another machine;
+"Estimated" means that it was chosen without a measurement. `python -m benchmarks.calibrate` measures all of them on the
+machine that it runs on, apart from those of GPUs. On a Zen 4 with two
 busy cores its runs agreed that a trip with an array of 256 numbers takes 10 ns, a product of 16 x 16 140 ns and a
 recursive call 5 ns. About the other entries they disagreed, by a third and more, so none of these was changed.
 
@@ -82,11 +83,11 @@ SHARED_PRODUCT = 1 << 22
 
 # --- concatenation read in place -------------------------------------------------------------------------------------
 
-# Pieces of a concatenation that nests read where they lie, and nodes times parts of such a nest. Trades copies, and
+# Segments of a concatenation that nests read in place, and nodes times parts of such a nest. Trades copies, and
 # offsets that are computed for each row, against one body per part. Estimated. Benchmark of what it chooses between: of
 # Conway's life as the sum of eight rolls, nine parts take 0.87 of three whose rows wrap around at 64 x 64, as much at
 # 512 x 512, and copies nine times as much there.
-CONCAT_VIEW_PIECES = 4
+CONCAT_VIEW_SEGMENTS = 4
 CONCAT_VIEW_NODES = 240
 # Elements of a row, known while tracing, up to which a nest whose rows aren't split is left whole, and copies are read.
 # Benchmark: a difference of rolls along the first axis of 3,000 x 3 takes 0.21 of what it takes in parts, of 2,000 x 4
@@ -161,7 +162,7 @@ DEVICE_ONE_BLOCK = 1 << 13
 DEVICE_ELEMENTS = 4
 # Trips of its own that a thread takes at a time in a loop without branches, or vectors of trips, and the work of all of
 # them: parts of expressions, of which a division or a call counts as so many. Trades the latency of memory against
-# registers.
+# registers. Estimated.
 DEVICE_TRIPS = 8
 DEVICE_VECTORS = 2
 DEVICE_TRIP_WORK = 200

@@ -180,7 +180,7 @@ def _tier(executable: Executable) -> str:
     if executable.failure is not None:
         return f"interpreter, because the compiler failed: {executable.failure.partition(chr(10))[0]}"
     if executable.settled is not None:
-        return "interpreter: nothing in it has a native form"
+        return "interpreter: nothing in it can be compiled"
     if mode is False:
         return "interpreter (jit_compile=False)"
     return "native before the first run" if mode else "interpreter, until native code is ready"

@@ -34,7 +34,7 @@ def enable_op_determinism() -> None:
     Operations are deterministic anyway, on any number of threads. But the interpreter and native code differ in the
     last bits of sums, products and functions like `exp`, and by default timing decides which of them runs. After this
     call it no longer does: functions without a `jit_compile` argument are compiled before they first run; operations
-    without a native form are always interpreted, and a loop inside of one is native from its second iteration on.
+    that can't be compiled are always interpreted, and a loop inside of one is native from its second iteration on.
     Random operations without a seed raise RuntimeError. It can't be undone in the process.
     """
     settings.set_deterministic(True)

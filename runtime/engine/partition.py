@@ -245,7 +245,7 @@ def why_left_out(node: Node) -> str:
     """Why a node that could be compiled is interpreted in a partitioned graph."""
     if _has_too_many_operands(node):
         return f"its {len(node.inputs)} operands would each be taken from Python"
-    return "it is between operations without native form"
+    return "it is between operations that can't be compiled"
 
 
 def _users(graph: Graph) -> dict[Value, set[Node]]:

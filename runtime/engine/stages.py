@@ -217,7 +217,7 @@ def _lowered(graph: Graph, for_device: bool, is_loop: bool = False) -> Part:
 
 
 def _native_loops(node: Node) -> Iterator[Graph]:
-    """The outermost loops in the regions of an interpreted node that have a native form."""
+    """The outermost loops in the regions of an interpreted node that can be compiled."""
     for region in node.regions:
         for inner in region.nodes:
             if inner.op.name in ("while", "letrec") and is_native(inner):

@@ -1,4 +1,4 @@
-"""Stencils: nests over padded, concatenated and rolled arrays, which are read where their pieces lie."""
+"""Stencils: nests over padded, concatenated and rolled arrays, which are read where their segments lie."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_many_rolls_along_three_axes_are_one_nest() -> None:
 
 
 def test_a_rotation_of_a_rotation() -> None:
-    """Found by fuzzing: the joined piece of a joined array was not cut."""
+    """Found by fuzzing: the joined segment of a concatenated view was not cut."""
 
     def program(x: Any, row: Any) -> Any:
         for _ in range(2):

@@ -22,3 +22,12 @@ def test_every_entry_is_used_and_every_use_has_an_entry():
 
 def test_entries_are_counts():
     assert all(type(value) is int and value > 0 for value in ENTRIES.values()), ENTRIES
+
+
+def test_every_entry_says_where_it_was_measured():
+    text = Path(cost_model.__file__).read_text(encoding="utf-8")
+    groups = re.findall(r"((?:^#.*\n)+)((?:^[A-Z]\w* = .*\n)+)", text, re.MULTILINE)
+    named = {name for _, entries in groups for name in re.findall(r"^[A-Z]\w*", entries, re.MULTILINE)}
+    assert named == set(ENTRIES)
+    silent = [entries for comment, entries in groups if not re.search(r"\b(Benchmark|Estimated|Measured)\b", comment)]
+    assert not silent, "these don't say how they were chosen:\n" + "\n".join(silent)

@@ -128,7 +128,7 @@ ROUNDED = {
 
 @NARROW
 def test_structured_rows(dtype: DType) -> None:
-    """Each row that has a native form: the bits of eager operations."""
+    """Each row that can be compiled: the bits of eager operations."""
     tried = set()
     for row, sample in samples(dtype):
         cases = list(structured.operands(row, sample, dtype))

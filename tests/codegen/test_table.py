@@ -1,6 +1,6 @@
 """Every row of the op table, compiled against interpreted: all samples of a row and dtype in one kernel.
 
-The lists below are the whole truth about what stays on the interpreter; a row that gets a native form must leave them.
+The lists below are the whole truth about what stays on the interpreter; a row that gets a lowering must leave them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_the_list_of_rows_without_native_form_is_exact() -> None:
     new = missing - LIBRARY - NOT_NATIVE
     assert not new, f"give these a lowering in runtime/codegen/op_lowerings, or a line of NOT_NATIVE here: {new}"
     native = NOT_NATIVE & OPS.keys() - missing
-    assert not native, f"these have a native form now, so delete them from NOT_NATIVE: {native}"
+    assert not native, f"these can be compiled now, so delete them from NOT_NATIVE: {native}"
 
 
 def cases() -> list[Any]:

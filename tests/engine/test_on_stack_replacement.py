@@ -47,7 +47,7 @@ def nested(outer: int, inner: int) -> Any:
 
 
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[osr.Loop]:
-    """The loops that leave the interpreter from now on, in order; each waits until its native form is there."""
+    """The loops that leave the interpreter from now on, in order; each waits until it has been compiled."""
     found: list[osr.Loop] = []
     work = osr.Loop._work
 

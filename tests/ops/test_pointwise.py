@@ -39,7 +39,7 @@ ZEROS_ARE_EQUAL = {"maximum", "minimum", "relu", "nextafter"}
 
 
 def of(dtype: DType) -> list[OpDef]:
-    """The rows that take a dtype, those with a native form first: a library call ends a kernel."""
+    """The rows that take a dtype, those that can be compiled first: a library call ends a kernel."""
     found = sorted((row for row in pointwise.rows() if dtype.kind in row.kinds), key=lambda row: not row.is_elementwise)
     return [row for row in found if not (row.name == "complex" and dtype.name not in ("float32", "float64"))]
 

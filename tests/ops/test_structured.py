@@ -155,7 +155,7 @@ COMPILED = [d for d in DTYPES if d.name in ("bool", "float32") or FULL and d.kin
 
 
 def to_compile(dtype: DType) -> list[tuple[OpDef, Sample, list[tuple[str, list[np.ndarray]]]]]:
-    """Rows with native forms, and the operands that they take."""
+    """Rows that can be compiled, and the operands that they take."""
     found = []
     seen: dict[str, int] = {}
     for row, sample in samples(dtype):

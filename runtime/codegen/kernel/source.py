@@ -230,9 +230,9 @@ def slot_of(type_: Type) -> Slot:
         return Slot("token")
     element = type_.element if isinstance(type_, StackType) else type_
     if element.dtype.name not in NATIVE_DTYPES:
-        raise NotNative(f"dtype {element.dtype.name} has no native form")
+        raise NotNative(f"dtype {element.dtype.name} can't be compiled")
     if element.rank is None:
-        raise NotNative("a tensor of unknown rank has no native form")
+        raise NotNative("a tensor of unknown rank can't be compiled")
     if isinstance(type_, StackType):
         return Slot("stack", element.dtype, element.rank)
     return Slot("array" if element.rank else "scalar", element.dtype, element.rank)

@@ -14,7 +14,7 @@ from runtime.kernel_ir import ir
 
 @dataclass(eq=False)
 class Loop:
-    """One loop over the neighbouring dimensions `axes`. index: its variable, or a constant if there is no loop."""
+    """One loop over the adjacent dimensions `axes`. index: its variable, or a constant if there is no loop."""
 
     axes: tuple[int, ...]
     size: ir.Expr
@@ -81,7 +81,7 @@ class Access:
             terms = [] if ref.offset == ir.ZERO else [ref.offset]
             for loop in loops:
                 if len(loop.axes) > 1:
-                    continue  # broadcast: merged dimensions never include one along which it moves
+                    continue  # broadcast: loops over several dimensions are those along which the operand doesn't move
                 (axis,) = loop.axes
                 index = self._index(loop, axis)
                 stride = ref.strides[axis - self.lead] if axis >= self.lead else ir.ZERO

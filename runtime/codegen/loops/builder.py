@@ -12,7 +12,7 @@ from runtime.codegen.kernel.region import Region
 from runtime.codegen.kernel.reports import NestReport
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Ref
 from runtime.codegen.symbolic.ranges import Atom
-from runtime.codegen.symbolic.shape_env import Extents
+from runtime.codegen.symbolic.shape_env import ShapeEnv
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
@@ -29,7 +29,7 @@ class Groups(Protocol):
 
     def taken(self, value: Value) -> Any: ...
     def lower_into(self, group: Any, value: Value, place: Any) -> None: ...
-    def again(self, node: Node, dims: Dims) -> None: ...
+    def rematerialize(self, node: Node, dims: Dims) -> None: ...
 
 
 class Scalarized(Protocol):
@@ -52,7 +52,7 @@ class KernelBuilder(Protocol):
     nest_loop: ir.For | None
 
     @property
-    def extents(self) -> Extents: ...
+    def shape_env(self) -> ShapeEnv: ...
     @property
     def fusion(self) -> Groups: ...
     @property

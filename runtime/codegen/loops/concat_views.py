@@ -5,23 +5,23 @@
                                                        y[i] = x[i - 1] + u[i]
                                                    y[n_1] = 0.0 + u[n_1]
 
-A joined array is not lowered at its node. A nest over its dimensions, elementwise or with reductions, is split where
-pieces meet, if the order of these boundaries is known: each part of the nest reads one piece. So a stencil, which reads
-an array and the same array shifted by one element, is one nest. A piece that only the joined array uses is computed in
-its part of the nest, or directly in its place in memory. For every other use, the array is written to memory first
-(`written`).
+A concatenated view is not lowered at its node. A nest over its dimensions, elementwise or with reductions, is split
+where segments meet, if the order of these boundaries is known: each part of the nest reads one segment. So a stencil,
+which reads an array and the same array shifted by one element, is one nest. A segment that only the concatenated view
+uses is computed in its part of the nest, or directly in its place in memory. For every other use, the array is written
+to memory first (`written`).
 
     %r = roll(%x, 1, axis=0)                       for i in range(n):
     %y = add(%r, ...)                                  at = (n - 1) * m if i < 1 else -m
                                         →              for j in range(m):
                                                            y[i * m + j] = x[at + i * m + j] + ...
 
-A stencil in several dimensions has many parts. Where they would be too many, an operand whose pieces lie in one array
+A stencil in several dimensions has many parts. Where they would be too many, an operand whose segments lie in one array
 is read through an offset that depends on the row, and the nest is split along its innermost axis only. So is one with
 a number around the array: `v = x[at_1]`, from the nearest row, then `v if i < n else 0.0`.
 
-An elementwise group that was taken over in this way, and the memory of the pieces, must not change until the last read
-of the array. So everything pending is lowered before any write to memory (`Fusion.flush_all`).
+An elementwise group that was taken over in this way, and the memory of the segments, must not change until the last
+read of the array. So everything pending is lowered before any write to memory (`Fusion.flush_all`).
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from runtime.kernel_ir import ir
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
-    """Pieces along `axis`: (length, ref)."""
+class ConcatView:
+    """Segments along `axis`: (length, ref)."""
 
     dtype: DType
     dims: Dims
     axis: int
-    pieces: tuple[tuple[Polynomial, Any], ...]
+    segments: tuple[tuple[Polynomial, Any], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +61,10 @@ class Computed:
     dims: Dims
 
 
-def piece_of(low: KernelBuilder, value: Value) -> Any:
-    """The ref of a value as a piece of a joined array, without a copy if possible."""
+def segment_of(low: KernelBuilder, value: Value) -> Any:
+    """The ref of a value as a segment of a concatenated view, without a copy if possible."""
     found = low.region.env[value]
-    if isinstance(found, Joined):
+    if isinstance(found, ConcatView):
         return found
     group = low.fusion.taken(value)
     if group is not None:
@@ -73,65 +73,65 @@ def piece_of(low: KernelBuilder, value: Value) -> Any:
     return low.array(value) if isinstance(ref, (Scalar, Broadcast, Vector)) else ref
 
 
-def sliced(low: KernelBuilder, piece: Any, box: _Box) -> Any:
-    """The block of a piece that a box selects, which lies within the piece; None if the piece must be in memory
+def sliced(low: KernelBuilder, segment: Any, box: _Box) -> Any:
+    """The block of a segment that a box selects, which lies within the segment; None if the segment must be in memory
     first."""
-    dims = tuple(low.extents.atom(end - begin) for begin, end in box)
-    if isinstance(piece, Scalar) or (isinstance(piece, Virtual) and piece.uniform):
-        return piece if isinstance(piece, Scalar) else replace(piece, dims=dims)
-    if box == whole(low, piece.dims):
-        return piece
-    if isinstance(piece, Joined):
-        return _sliced(low, piece, box, dims)
-    if not isinstance(piece, Array):
+    dims = tuple(low.shape_env.atom(end - begin) for begin, end in box)
+    if isinstance(segment, Scalar) or (isinstance(segment, Virtual) and segment.uniform):
+        return segment if isinstance(segment, Scalar) else replace(segment, dims=dims)
+    if box == whole(low, segment.dims):
+        return segment
+    if isinstance(segment, ConcatView):
+        return _sliced(low, segment, box, dims)
+    if not isinstance(segment, Array):
         return None
     for axis, (begin, end) in enumerate(box):
-        if (begin, end) != (ZERO, low.extents.of(piece.dims[axis])):
-            piece = part(low, piece, axis, low.extents.atom(begin, "start"), dims[axis])
-    return piece
+        if (begin, end) != (ZERO, low.shape_env.of(segment.dims[axis])):
+            segment = part(low, segment, axis, low.shape_env.atom(begin, "start"), dims[axis])
+    return segment
 
 
-def _sliced(low: KernelBuilder, joined: Joined, box: _Box, dims: Dims) -> Any:
-    pieces, start = [], ZERO
+def _sliced(low: KernelBuilder, view: ConcatView, box: _Box, dims: Dims) -> Any:
+    segments, start = [], ZERO
     try:
-        for length, piece in joined.pieces:
+        for length, segment in view.segments:
             stop = start + length
-            begin, end = box[joined.axis]
+            begin, end = box[view.axis]
             if not (_is_before(low, stop, begin) or _is_before(low, end, start)):
                 first, last = _in_order(low, (begin, start))[1], _in_order(low, (end, stop))[0]
-                own = [*box[: joined.axis], (first - start, last - start), *box[joined.axis + 1 :]]
-                found = sliced(low, piece, own)
+                own = [*box[: view.axis], (first - start, last - start), *box[view.axis + 1 :]]
+                found = sliced(low, segment, own)
                 if found is None:
                     return None
-                pieces.append((last - first, found))
+                segments.append((last - first, found))
             start = stop
     except _Undecided:
         return None
-    if len(pieces) == 1 and not isinstance(pieces[0][1], Computed):
-        return pieces[0][1]
-    return Joined(joined.dtype, dims, joined.axis, tuple(pieces)) if pieces else None
+    if len(segments) == 1 and not isinstance(segments[0][1], Computed):
+        return segments[0][1]
+    return ConcatView(view.dtype, dims, view.axis, tuple(segments)) if segments else None
 
 
 # --- in memory -------------------------------------------------------------------------------------------------------
 
 
-def written(low: KernelBuilder, joined: Joined, base: str | None) -> Array:
-    """Writes the joined array to memory of its own."""
-    out = Array(low.new_buffer(product(joined.dims), joined.dtype, base), joined.dims)
-    _write(low, out, joined)
+def written(low: KernelBuilder, view: ConcatView, base: str | None) -> Array:
+    """Writes the concatenated view to memory of its own."""
+    out = Array(low.new_buffer(product(view.dims), view.dtype, base), view.dims)
+    _write(low, out, view)
     return out
 
 
-def _write(low: KernelBuilder, place: Array, piece: Any) -> None:
-    if isinstance(piece, Joined):
-        start, atom = ZERO, low.extents.atom
-        for length, each in piece.pieces:
-            _write(low, part(low, place, piece.axis, atom(start, "start"), atom(length)), each)
+def _write(low: KernelBuilder, place: Array, segment: Any) -> None:
+    if isinstance(segment, ConcatView):
+        start, atom = ZERO, low.shape_env.atom
+        for length, each in segment.segments:
+            _write(low, part(low, place, segment.axis, atom(start, "start"), atom(length)), each)
             start = start + length
-    elif isinstance(piece, Computed):
-        low.fusion.lower_into(piece.group, piece.value, place)
+    elif isinstance(segment, Computed):
+        low.fusion.lower_into(segment.group, segment.value, place)
     else:
-        low.copy_into(place, piece)
+        low.copy_into(place, segment)
 
 
 def part(low: KernelBuilder, whole: Array, axis: int, start: Atom, size: Atom) -> Array:
@@ -154,7 +154,7 @@ class _Leaf(NamedTuple):
     ref: Any
     dims: Dims
     shift: tuple[Polynomial, ...]
-    inner: dict[Value, _Tree] | None = None  # of a computed piece: what its group reads
+    inner: dict[Value, _Tree] | None = None  # of a computed segment: what its group reads
 
 
 class _Split(NamedTuple):
@@ -167,26 +167,26 @@ class _Split(NamedTuple):
 _Tree = _Leaf | _Split
 
 
-def can_read(nest: Any, joined: Joined) -> bool:
+def can_read(nest: Any, view: ConcatView) -> bool:
     """Whether a nest may be split into parts for this operand."""
     if nest.low.for_device and nest.group.axes is not None:
         return False  # each part would need a barrier of its own
-    return joined.dims == nest.dims and _is_simple(nest.low, joined)
+    return view.dims == nest.dims and _is_simple(nest.low, view)
 
 
-def _is_simple(low: KernelBuilder, piece: Any) -> bool:
-    """Whether everything that a piece is computed from can be read with other indices."""
-    if isinstance(piece, Joined):
-        return all(_is_simple(low, each) for _, each in piece.pieces)
-    if isinstance(piece, Computed):
-        found = _outside(low, piece.group).values()
-        return all(_broadcasts(ref, piece.dims) and _is_simple(low, ref) for ref in found)
-    return isinstance(piece, (Array, Virtual, Scalar))
+def _is_simple(low: KernelBuilder, segment: Any) -> bool:
+    """Whether everything that a segment is computed from can be read with other indices."""
+    if isinstance(segment, ConcatView):
+        return all(_is_simple(low, each) for _, each in segment.segments)
+    if isinstance(segment, Computed):
+        found = _outside(low, segment.group).values()
+        return all(_broadcasts(ref, segment.dims) and _is_simple(low, ref) for ref in found)
+    return isinstance(segment, (Array, Virtual, Scalar))
 
 
 def _broadcasts(ref: Any, dims: Dims) -> bool:
     """Whether it is known while tracing along which dimensions a value is repeated."""
-    if isinstance(ref, Joined):
+    if isinstance(ref, ConcatView):
         return ref.dims == dims
     return isinstance(ref, Scalar) or all(own in (ir.ONE, d) for own, d in zip(ref.dims[::-1], dims[::-1]))
 
@@ -198,13 +198,13 @@ def _outside(low: KernelBuilder, group: Any) -> dict[Value, Any]:
         for value in node.inputs:
             if value not in group.members and value not in found:
                 ref = low.region.env[value]
-                ref = ref if isinstance(ref, Joined) else low.ref(value)
+                ref = ref if isinstance(ref, ConcatView) else low.ref(value)
                 ref = low.array(value) if isinstance(ref, Vector) else ref
                 found[value] = ref.source if isinstance(ref, Broadcast) else ref
     return found
 
 
-def split(nest: Any, operands: dict[Value, Joined]) -> Parts | None:
+def split(nest: Any, operands: dict[Value, ConcatView]) -> Parts | None:
     """How a nest is split, None where the order of boundaries isn't known or all parts together are too long."""
     for wraps in (False, True):
         parts = Parts(nest, operands, wraps)
@@ -220,7 +220,7 @@ class Parts:
     That takes some time in each row, but there are three parts instead of three for each axis.
     """
 
-    def __init__(self, nest: Any, operands: dict[Value, Joined], wraps: bool) -> None:
+    def __init__(self, nest: Any, operands: dict[Value, ConcatView], wraps: bool) -> None:
         self._nest, self._low, self._wraps = nest, nest.low, wraps
         self._box = whole(nest.low, nest.dims)
         self._trees = _bind(nest.low, operands, nest.dims, (ZERO,) * len(self._box))
@@ -321,7 +321,7 @@ class Parts:
         """Sets the index along an axis in a part of it: a variable, or a place where there is no loop. Returns whether
         there is one."""
         low, runs = self._low, self._has_loop(axis, part)
-        self._nest.loops[axis].index = low.index_name(axis) if runs else low.extents.atom(part[0], "start")
+        self._nest.loops[axis].index = low.index_name(axis) if runs else low.shape_env.atom(part[0], "start")
         return runs
 
     def _has_loop(self, axis: int, part: _Range) -> bool:
@@ -341,8 +341,8 @@ class Parts:
             low.add(*block)
             return
         assert isinstance(loop.index, ir.Var)
-        stop: ir.Expr = low.extents.atom(end, "stop")
-        start: ir.Expr = ir.ZERO if begin == ZERO else low.extents.atom(begin, "start")
+        stop: ir.Expr = low.shape_env.atom(end, "stop")
+        start: ir.Expr = ir.ZERO if begin == ZERO else low.shape_env.atom(begin, "start")
         if loop.bounds:  # of a chunk: what it shares with the part
             first, last = loop.bounds
             start = first if begin == ZERO else low.atom(ir.call("max", first, start), "start")
@@ -377,7 +377,7 @@ class Parts:
             yield first, last, {value: self._chosen(each, axis, first, last) for value, each in trees.items()}
 
     def _is_kept_whole(self, tree: _Tree, axis: int) -> bool:
-        """Whether an operand isn't split along an axis although it is joined."""
+        """Whether an operand isn't split along an axis although it is a concatenated view."""
         is_outer = axis != self._innermost and not self._is_within(axis)
         return self._wraps and is_outer and isinstance(tree, _Split) and _is_one_array(self._low, tree)
 
@@ -419,13 +419,13 @@ def _bind(
 
 
 def _tree(low: KernelBuilder, ref: Any, dims: Dims, shift: tuple[Polynomial, ...]) -> _Tree:
-    if not isinstance(ref, Joined):
+    if not isinstance(ref, ConcatView):
         inner = _bind(low, _outside(low, ref.group), ref.dims, shift) if isinstance(ref, Computed) else None
         return _Leaf(ref, dims, shift, inner)
     parts, start = [], shift[ref.axis]
-    for length, piece in ref.pieces:
-        own = piece.dims if isinstance(piece, (Joined, Computed)) else _dims_of_piece(low, ref, length)
-        tree = _tree(low, piece, own, (*shift[: ref.axis], start, *shift[ref.axis + 1 :]))
+    for length, segment in ref.segments:
+        own = segment.dims if isinstance(segment, (ConcatView, Computed)) else _dims_of_segment(low, ref, length)
+        tree = _tree(low, segment, own, (*shift[: ref.axis], start, *shift[ref.axis + 1 :]))
         parts.append((start, start + length, tree))
         start = start + length
     return _Split(ref.axis, tuple(parts))
@@ -445,19 +445,19 @@ class _Undecided(Exception):
 
 def whole(low: KernelBuilder, dims: Dims) -> _Box:
     """The range of an array of these dimensions along each axis."""
-    return [(ZERO, low.extents.of(d)) for d in dims]
+    return [(ZERO, low.shape_env.of(d)) for d in dims]
 
 
 def _is_before(low: KernelBuilder, a: Polynomial, b: Polynomial) -> bool:
     """Whether a position is at most another one."""
-    extents = low.extents
-    if extents.is_least(b - a, assume=False):
+    env = low.shape_env
+    if env.is_nonnegative(b - a, assume=False):
         return True
-    if extents.is_least(a - b, assume=False):
+    if env.is_nonnegative(a - b, assume=False):
         return False
-    if extents.is_least(b - a):
+    if env.is_nonnegative(b - a):
         return True
-    if extents.is_least(a - b):
+    if env.is_nonnegative(a - b):
         return False
     raise _Undecided
 
@@ -489,7 +489,7 @@ def _has_elements(low: KernelBuilder, tree: _Tree) -> bool:
     if isinstance(tree, _Leaf):
         return True
     return all(
-        low.extents.is_least(stop - start - 1, assume=False) and _has_elements(low, each)
+        low.shape_env.is_nonnegative(stop - start - 1, assume=False) and _has_elements(low, each)
         for start, stop, each in tree.parts
     )
 
@@ -504,12 +504,12 @@ def _leaves(tree: _Tree) -> Iterator[_Leaf]:
 
 def _strides(low: KernelBuilder, array: Array) -> tuple[Polynomial, ...]:
     if array.strides is not None:
-        return tuple(map(low.extents.of, array.strides))
-    return tuple(low.extents.product(array.dims[axis + 1 :]) for axis in range(len(array.dims)))
+        return tuple(map(low.shape_env.of, array.strides))
+    return tuple(low.shape_env.product(array.dims[axis + 1 :]) for axis in range(len(array.dims)))
 
 
-def _dims_of_piece(low: KernelBuilder, joined: Joined, length: Polynomial) -> Dims:
-    return (*joined.dims[: joined.axis], low.extents.atom(length), *joined.dims[joined.axis + 1 :])
+def _dims_of_segment(low: KernelBuilder, view: ConcatView, length: Polynomial) -> Dims:
+    return (*view.dims[: view.axis], low.shape_env.atom(length), *view.dims[view.axis + 1 :])
 
 
 def _reader(nest: Any, tree: _Tree) -> Any:
@@ -555,7 +555,7 @@ def _row_reader(nest: Any, split: _Split) -> Any:
 
 def _row(nest: Any, tree: _Tree, strides: Sequence[Atom]) -> tuple[ir.Expr, ir.Expr]:
     """Where an operand that is one array begins in the current row, and whether the row is one of the array."""
-    low, atom = nest.low, nest.low.extents.atom
+    low, atom = nest.low, nest.low.shape_env.atom
     if isinstance(tree, _Leaf):
         if isinstance(tree.ref, Virtual):
             return ir.ZERO, ir.FALSE
@@ -586,7 +586,7 @@ def _row(nest: Any, tree: _Tree, strides: Sequence[Atom]) -> tuple[ir.Expr, ir.E
 
 def _moved(low: KernelBuilder, leaf: _Leaf, dims: Dims) -> Any:
     """An operand as an array over the dimensions of a nest; it covers a part of them."""
-    ref, atom = leaf.ref, low.extents.atom
+    ref, atom = leaf.ref, low.shape_env.atom
     lead = len(dims) - len(ref.dims)
     repeated = [own == ir.ONE and wide != ir.ONE for own, wide in zip(ref.dims, leaf.dims[lead:])]
     shift = [ZERO if fixed else each for fixed, each in zip(repeated, leaf.shift[lead:])]
@@ -610,7 +610,7 @@ def _from_shift(
     """The offset of the element at index 0 of a nest, of an array whose own first element is at `shift`."""
     for each, stride in zip(shift, strides):
         if each != ZERO and stride != ir.ZERO:
-            place = low.extents.atom(each)
+            place = low.shape_env.atom(each)
             back = place if stride == ir.ONE else place * stride
             offset = _minus(back) if offset == ir.ZERO else offset - back
     return offset

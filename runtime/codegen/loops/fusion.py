@@ -22,7 +22,7 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel.reports import report
 from runtime.codegen.kernel.values import Dims, Scalar
 from runtime.codegen.loops.builder import KernelBuilder
-from runtime.codegen.loops.concat_views import Joined
+from runtime.codegen.loops.concat_views import ConcatView
 from runtime.codegen.loops.loop_nest import Nest, broadcast_dims
 from runtime.codegen.loops.reductions import REDUCING
 from runtime.codegen.symbolic.ranges import checks, known_of
@@ -60,7 +60,7 @@ class Fusion:
     def __init__(self, low: KernelBuilder) -> None:
         self.low = low
         self.groups: dict[Dims, Group] = {}
-        self.joined: dict[Value, Joined] = {}  # joined arrays that are not lowered yet
+        self.views: dict[Value, ConcatView] = {}  # concatenated views that are not lowered yet
         self.literals: dict[ir.Expr, ir.Expr] = {}  # atoms that the nest being lowered writes out as numbers
 
     def keep_order(self, node: Node) -> None:
@@ -133,7 +133,7 @@ class Fusion:
             for group in list(self.groups.values()):
                 self.flush(group)
         region = self.low.region
-        waiting, self.joined = self.joined, {}
+        waiting, self.views = self.views, {}
         for value, found in waiting.items():
             if region.env[value] is found and region.last_use.get(value, -1) >= region.index:
                 self.low.ref(value)
@@ -162,8 +162,8 @@ class Fusion:
         nest.lower_into(value, place)
         low.reports.append(report(nest, before))
 
-    def again(self, node: Node, dims: Dims) -> None:
-        """Marks a value that a nest has computed but not stored: it is recomputed at its next use."""
+    def rematerialize(self, node: Node, dims: Dims) -> None:
+        """Binds a value that a nest has computed but not stored, so that its next use computes it again."""
         group = self.groups.setdefault(dims, Group(dims))
         group.nodes.append(node)
         group.members.add(node.outputs[0])

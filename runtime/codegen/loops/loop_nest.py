@@ -24,7 +24,7 @@ from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, p
 from runtime.codegen.loops.access import Access, Loop
 from runtime.codegen.loops.buffer_reuse import last_buffer
 from runtime.codegen.loops.builder import KernelBuilder
-from runtime.codegen.loops.concat_views import Joined, Parts, can_read, split
+from runtime.codegen.loops.concat_views import ConcatView, Parts, can_read, split
 from runtime.codegen.loops.reduction_nest import lower_reductions
 from runtime.codegen.loops.reductions import REDUCING
 from runtime.codegen.passes.parallelize import is_costly
@@ -50,7 +50,7 @@ def _broadcast_dim(low: KernelBuilder, a: Atom, b: Atom, node: Node) -> Atom:
         return a
     if a == ir.ONE:
         return b
-    if low.extents.are_equal(a, b):
+    if low.shape_env.are_equal(a, b):
         return a
     for scope in low.broadcasts:
         if (a, b) in scope:
@@ -81,7 +81,7 @@ class Nest:
         self.elements: dict[Value, ir.Expr] = {}
         self.offsets: dict[ir.Expr, ir.Var] = {}
         self.accesses: dict[Value, Access] = {}
-        self.joined: dict[Value, Joined] = {}
+        self.views: dict[Value, ConcatView] = {}
         self.parts: Parts | None = None
         self.loops: list[Loop] = []
 
@@ -92,21 +92,21 @@ class Nest:
         reductions = [n for n in self.group.nodes if n.op.name in REDUCING]
         stored = [n for n in self.group.nodes if n not in reductions and self._is_needed(n.outputs[0])]
         self._read_all()
-        again = [n for n in stored if reductions and self._is_made_again(n)]
-        stored = [n for n in stored if n not in again]
+        rematerialized = [n for n in stored if reductions and self._is_rematerialized(n)]
+        stored = [n for n in stored if n not in rematerialized]
         self.plan_loops()
-        last = None if reductions or self.joined else last_buffer(self)
+        last = None if reductions or self.views else last_buffer(self)
         buffers = {n: last if last and n is self.group.nodes[-1] else self.new_buffer(n, self.dims) for n in stored}
-        places = {n: Array(buffer, self.dims) for n, buffer in buffers.items()}
+        targets = {n: Array(buffer, self.dims) for n, buffer in buffers.items()}
         if reductions:
-            lower_reductions(self, reductions, places)
+            lower_reductions(self, reductions, targets)
         else:
-            self._add_elements(places)
+            self._add_elements(targets)
         low.fusion.literals = {}
-        for node, array in places.items():
+        for node, array in targets.items():
             low.define(node.outputs[0], array)
-        for node in again:
-            low.fusion.again(node, self.dims)
+        for node in rematerialized:
+            low.fusion.rematerialize(node, self.dims)
 
     def lower_into(self, value: Value, place: Array) -> None:
         """Lowers an elementwise group of which only `value` is needed, and stores it in the elements of `place`."""
@@ -123,15 +123,15 @@ class Nest:
             for value in node.inputs:
                 if value not in self.group.members:
                     self._read(value)
-        self.parts = split(self, self.joined) if self.joined else None
-        if self.joined and self.parts is None:
-            values, self.joined = list(self.joined), {}
+        self.parts = split(self, self.views) if self.views else None
+        if self.views and self.parts is None:
+            values, self.views = list(self.views), {}
             for value in values:
                 self.low.ref(value)
                 self._read(value)
 
-    def _add_elements(self, places: dict[Node, Array]) -> None:
-        self.lower_nest(self.loops, lambda: self.lower_body(places, {}))
+    def _add_elements(self, targets: dict[Node, Array]) -> None:
+        self.lower_nest(self.loops, lambda: self.lower_body(targets, {}))
 
     def new_buffer(self, node: Node, dims: Dims) -> Buffer:
         value = node.outputs[0]
@@ -142,26 +142,27 @@ class Nest:
         inside = set(self.group.nodes)
         return value in region.outputs or any(u not in inside and u in region.live for u in region.users.get(value, ()))
 
-    def _is_made_again(self, node: Node) -> bool:
-        """Whether later nests compute the value once more: a sum or product of an array's elements and their rows'
-        values. (Beside functions like exp a store costs nothing, and brings the memory for the result near.)"""
+    def _is_rematerialized(self, node: Node) -> bool:
+        """Whether later nests recompute the value instead of loading it: it is cheap, and reads one array of the nest's
+        size and values of its rows. (Beside functions like exp a store costs nothing, and it brings the memory of the
+        result into the cache.)"""
         value, low = node.outputs[0], self.low
         if not node.op.is_light or not value.dtype.is_floating or value in low.region.outputs:
             return False
         if not options.get("remapping") or len(self.dims) - 1 not in (self.group.axes or ()):
             return False
-        if is_costly(self.group.nodes) or any(v in self.group.members or v in self.joined for v in node.inputs):
+        if is_costly(self.group.nodes) or any(v in self.group.members or v in self.views for v in node.inputs):
             return False
         large = [v for v in node.inputs if v in self.accesses and self.accesses[v].ref.dims == self.dims]
         users = low.region.users.get(value, ())
         return len(large) == 1 and all(user.op.is_elementwise or user.op.name in REDUCING for user in users)
 
     def _read(self, value: Value) -> None:
-        if value in self.accesses or value in self.elements or value in self.joined:
+        if value in self.accesses or value in self.elements or value in self.views:
             return
         found = self.low.region.env[value]
-        if isinstance(found, Joined) and can_read(self, found):
-            self.joined[value] = found
+        if isinstance(found, ConcatView) and can_read(self, found):
+            self.views[value] = found
             return
         ref = self.low.ref(value)
         if isinstance(ref, Scalar):
@@ -258,7 +259,7 @@ class Nest:
             name = self.offsets[expr] = self.low.assign(expr, "at")
         return name
 
-    def lower_body(self, places: dict[Node, Array], totals: dict[Node, Callable[[ir.Expr], None]]) -> None:
+    def lower_body(self, targets: dict[Node, Array], totals: dict[Node, Callable[[ir.Expr], None]]) -> None:
         self.offsets = {}
         for node in self.group.nodes:
             if node in totals:
@@ -266,11 +267,11 @@ class Nest:
                 continue
             expr = self._expression(node)
             value = node.outputs[0]
-            if node in places:
+            if node in targets:
                 if not isinstance(expr, ir.Var) and self.low.region.uses[value] > 1:
                     expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
-                place = Access(self.low, places[node], self.dims).offset(self.loops, self.name_offset)
-                self.low.add(ir.store(places[node].buffer.variable, place, expr))
+                place = Access(self.low, targets[node], self.dims).offset(self.loops, self.name_offset)
+                self.low.add(ir.store(targets[node].buffer.variable, place, expr))
             elif self.low.region.uses[value] > 1 or len(expression(expr)) > cost_model.NEST_EXPRESSION_CHARACTERS:
                 expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
             self.elements[value] = expr

@@ -51,11 +51,11 @@ Steps = dict[Node, Callable[[ir.Expr], None]]
 Totals = dict[Node, ir.Var]
 
 
-def lower_reductions(nest: Any, nodes: Sequence[Node], places: dict[Node, Array]) -> None:
-    """Lowers a nest with reductions. The elementwise values that are needed elsewhere are stored in `places`."""
+def lower_reductions(nest: Any, nodes: Sequence[Node], targets: dict[Node, Array]) -> None:
+    """Lowers a nest with reductions. The elementwise values that are needed elsewhere are stored in `targets`."""
     running = [loop for loop in nest.loops if loop.runs]
     are_reduced = [loop.reduced for loop in running]
-    reductions = _Reductions(nest, nodes, places)
+    reductions = _Reductions(nest, nodes, targets)
     reductions.check_means(nodes)
     if all(are_reduced):
         reductions.everything(running)
@@ -80,12 +80,12 @@ def _is_short(node: Node, axes: Sequence[int]) -> bool:
 
 
 class _Reductions:
-    def __init__(self, nest: Any, nodes: Sequence[Node], places: dict[Node, Array]) -> None:
+    def __init__(self, nest: Any, nodes: Sequence[Node], targets: dict[Node, Array]) -> None:
         self.nest = nest
         self.low = nest.low
         self.axes: tuple[int, ...] = nest.group.axes
         self.nodes = nodes
-        self.places = places
+        self.targets = targets
         self.short = False  # the loops that accumulate are short
         self.where: dict[Node, ir.Var] = {}  # for arg-reductions: the variable or the memory with the positions
         self.kept: Dims = tuple(ir.ONE if axis in self.axes else d for axis, d in enumerate(nest.dims))
@@ -131,7 +131,7 @@ class _Reductions:
         else:
             totals = {node: self._cleared(node, size, self._dtype(node)) for node in self.nodes}
             steps = {node: self._column_step(node, totals[node].variable, None) for node in self.nodes}
-            self.nest.lower_loops(self.nest.loops, lambda: self.nest.lower_body(self.places, steps))
+            self.nest.lower_loops(self.nest.loops, lambda: self.nest.lower_body(self.targets, steps))
         for node in self.nodes:
             if node in self.where:
                 self._define_array(node, Buffer(self.where[node].name, node.outputs[0].dtype, owned=True))
@@ -189,7 +189,7 @@ class _Reductions:
             if self._are_few_columns(running):
                 self._rows_together(running, some, begin)
             steps = {node: self._column_step(node, some[node].variable, begin) for node in self.nodes}
-            self.nest.lower_loops(self.nest.loops, lambda: self.nest.lower_body(self.places, steps))
+            self.nest.lower_loops(self.nest.loops, lambda: self.nest.lower_body(self.targets, steps))
         low.nest(number, parts, block, large=True)
         self.short = False
         totals = {node: self._cleared(node, size, self._dtype(node)) for node in self.nodes}
@@ -217,15 +217,15 @@ class _Reductions:
         start, end = (low.assign(bound, "row") for bound in rows.bounds)
         rest = low.assign(end - (end - start) % cost_model.COLUMN_UNROLL, "rest")
         first = ir.size_variable(low.names.fresh("row"))
-        places = {node: ir.load(some[node].variable, begin + columns.index) for node in self.nodes}
+        targets = {node: ir.load(some[node].variable, begin + columns.index) for node in self.nodes}
         with low.nested() as block:
             with low.nested() as column:
-                totals = {node: low.assign(places[node], "total") for node in self.nodes}
+                totals = {node: low.assign(targets[node], "total") for node in self.nodes}
                 steps = {node: self._step(node, totals[node]) for node in self.nodes}
                 rows.bounds = (first, first + cost_model.COLUMN_UNROLL)
-                self.nest.lower_loops([rows], lambda: self.nest.lower_body(self.places, steps))
+                self.nest.lower_loops([rows], lambda: self.nest.lower_body(self.targets, steps))
                 for node in self.nodes:
-                    low.add(ir.Store(places[node].array, places[node].index, totals[node]))
+                    low.add(ir.Store(targets[node].array, targets[node].index, totals[node]))
             low.loop(columns.index, columns.range, column)
         low.loop(first, (start, rest, ir.as_expr(cost_model.COLUMN_UNROLL)), block)
         self.nest.elements = known
@@ -263,7 +263,7 @@ class _Reductions:
     def _accumulate(self, inside: Sequence[Loop]) -> Totals:
         totals = {node: self._start(node, self._dtype(node)) for node in self.nodes}
         steps = {node: self._step(node, totals[node]) for node in self.nodes}
-        self.nest.lower_loops(inside, lambda: self.nest.lower_body(self.places, steps))
+        self.nest.lower_loops(inside, lambda: self.nest.lower_body(self.targets, steps))
         return totals
 
     def _step(self, node: Node, total: ir.Var) -> Callable[[ir.Expr], None]:

@@ -4,7 +4,8 @@ Sums and products of float32 accumulate in float64; of float64 in float64. `lib.
 machine keeps several partial sums in vector registers: as accurate as blocked summation, and as fast as memory. Sums
 over few elements, rows that are known to be short and parts of large arrays, are in float32: at most 64 terms fall on
 one of 64 partial sums (32 on a column's), and the error stays within 72 units in the last place of the sum of absolute
-values (worst case; a few are usual). Products are not: one of a part may overflow where that of all doesn't.
+values (worst case; a few are usual). Products are in float64, because that of a part may overflow where that of all
+elements doesn't.
 Integers accumulate in 64 bits and wrap at the end, which is the same as wrapping at each step.
 """
 

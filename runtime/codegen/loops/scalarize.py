@@ -116,8 +116,9 @@ class Scalarization:
 
 
 def _drop_mere_moves(graph: Graph, found: set[Node]) -> None:
-    """Drops ops that only move elements, if nothing needs these one by one: as views they cost nothing. (A number is
-    one: it would be stored to be loaded. But of integers read off shapes, more is known as views.)"""
+    """Drops ops that only move elements, unless single elements of them are needed: as views they cost nothing. A
+    rank-0 result counts as a single element, because a view of it would be stored and loaded. Integers don't: as views
+    of shapes, more is known of them."""
     kept = set(graph.outputs)
     for node in reversed(graph.nodes):
         if node in found and node.op.is_move and not any(value in kept or _is_number(value) for value in node.outputs):
@@ -315,7 +316,7 @@ def _reduced(low: KernelBuilder, node: Node, array: Any) -> Any:
     for row in rows:
         reduced: ir.Expr = scalars.literal(np.asarray(reduction.start(own)).astype(own.np)[()], own)
         for expr in row:
-            # Named, because a minimum has its operand twice: nested, the expression would double with each element.
+            # Named, because a minimum uses its operand twice: nested expressions would double with each element.
             reduced = _named(low, reduction.step(reduced, scalars.convert(expr, dtype, own), own))
         made.append(low.assign(result(reduction, reduced, ir.as_expr(len(row)), dtype, short=True)))
     return _array(made, shape)

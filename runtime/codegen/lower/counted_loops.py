@@ -1,4 +1,4 @@
-"""Counting loops: their counter becomes a 64-bit variable, an induction variable for the passes.
+"""Counted loops: the counter becomes a 64-bit induction variable, which the passes know.
 
 while i < n:                                while i < limit:
     x = x * x                         →         x = x * x
@@ -16,7 +16,7 @@ from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.state import Lowering
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import Atom, Known, form_of, known_of, limits
+from runtime.codegen.symbolic.ranges import Atom, Known, known_of, limits, polynomial_of
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.making import known_array
@@ -150,7 +150,7 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
     else:
         wide = last.wide or ir.Convert(INT64, bound.expr)
         limit = low.atom(wide + more if more > 0 else wide - -more if more else wide, "limit")
-    # A limit that was read from a tensor's shape, or gives a tensor its shape, is a dimension. The counter stays below
+    # A limit that comes from a tensor's shape, or that a shape comes from, is a dimension, and the counter stays below
     # it.
     size = low.sizes.get(bound.expr) or (last.wide if isinstance(last.wide, ir.Var) else None)
     below = last.below or (size if more <= 0 else None)
@@ -158,10 +158,10 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
         step = step._replace(wide=low.atom(step.wide, "step"))
     variable = name()
     low.add(ir.assign(variable, first.wide or ir.Convert(INT64, start.expr)))
-    begin = form_of(known_of(start)) or Polynomial.of(first.low)
-    form = form_of(known_of(bound))
-    end = Polynomial.of(limit) if form is None else form + more
-    low.extents.counts(variable, *((begin, end - 1) if step.low > 0 else (end + 1, begin)))
+    begin = polynomial_of(known_of(start)) or Polynomial.of(first.low)
+    polynomial = polynomial_of(known_of(bound))
+    end = Polynomial.of(limit) if polynomial is None else polynomial + more
+    low.shape_env.enter_loop(variable, *((begin, end - 1) if step.low > 0 else (end + 1, begin)))
     return Counter(index, variable, first, limit, Known(last.low + more, last.high + more, below), step, dtype)
 
 

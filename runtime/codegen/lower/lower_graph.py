@@ -1,4 +1,4 @@
-"""Lowers a graph to the text of one Python function for numba.
+"""Lowers a graph to one kernel in kernel IR, shown here as Python.
 
     graph f(x: float32[], n: int32[]):          def kernel(x, n):
       %i, %y = while(0, x, n) ...         →         y = x
@@ -71,7 +71,7 @@ from runtime.types import StackType, TensorType
 
 
 def is_native(node: Node) -> bool:
-    """Whether the node and everything in its regions has a native form."""
+    """Whether the node and everything in its regions can be compiled."""
     try:
         _check_native(node)
     except NotNative:
@@ -80,7 +80,7 @@ def is_native(node: Node) -> bool:
 
 
 def why_interpreted(node: Node) -> tuple[str, Node] | None:
-    """Why a node has no native form, and which node causes that (itself or one in its regions); None if it has one."""
+    """Why a node can't be compiled, and which node causes that (itself or one in its regions); None if it can."""
     try:
         _check_native(node)
     except NotNative as reason:
@@ -98,7 +98,7 @@ def _check_native(node: Node, depth: int = 0) -> None:
     if depth > _DEEPEST:
         raise NotNative(f"branches (each `elif` is one) and loops are nested more than {_DEEPEST} blocks deep", node)
     if not (node.op.is_elementwise or node.op.name in EMITTERS):
-        raise NotNative(f"op '{node.op.name}' has no native form", node)
+        raise NotNative(f"op '{node.op.name}' can't be compiled", node)
     for value in (*node.inputs, *node.outputs):
         try:
             slot_of(value.type)
@@ -117,11 +117,11 @@ def _check_native(node: Node, depth: int = 0) -> None:
 
 
 def lower(graph: Graph, assuming: bool = True, for_device: bool = False) -> KernelSource:
-    """Lowers the graph to one kernel. Raises NotNative, with the node, if something in it has no native form.
+    """Lowers the graph to one kernel. Raises NotNative, with the node, if something in it can't be compiled.
 
     assuming: the kernel may assume that sizes aren't unusual, like 0 and 1; another one is lowered when a call has such
-    sizes. for_device: many threads will run it together, so that loops with many trips are better than parts
-    of loops, be they for the processor's threads or its caches.
+    sizes. for_device: the kernel is for a GPU, whose threads run it together; its loops aren't split into chunks
+    for the threads or the caches of a CPU.
     """
     for node in graph.nodes:
         _check_native(node)
@@ -143,10 +143,10 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     passed = {i: graph.inputs.index(v) for i, v in enumerate(graph.outputs) if v in graph.inputs}
     outputs = tuple(slot_of(v.type) for v in graph.outputs)
     returned: list[ir.Expr] = []
-    blanks: list[ir.Expr] = []
+    placeholders: list[ir.Expr] = []
     for index, (ref, slot) in enumerate(zip(results, outputs)):
         if index not in passed:
-            _return_value(low, ref, slot, returned, blanks)
+            _return_value(low, ref, slot, returned, placeholders)
     for function in low.functions:
         low.constants += function.low.constants
         low.reports += function.low.reports
@@ -160,15 +160,15 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
     last.values = (*status, *last.values) or (ir.ZERO,)
     # With many results and many checks, the placeholder results of a failing kernel are written once.
     failed: ir.Var | None = None
-    if len(blanks) > 3 and len(low.errors) > 1:
-        failed = ir.Var(low.names.fresh("failed"), ir.Tuple(tuple(blanks)).type)
-    expand_failures(low.block, details, blanks if failed is None else [failed], kept, joined=failed is not None)
+    if len(placeholders) > 3 and len(low.errors) > 1:
+        failed = ir.Var(low.names.fresh("failed"), ir.Tuple(tuple(placeholders)).type)
+    expand_failures(low.block, details, placeholders if failed is None else [failed], kept, joined=failed is not None)
     start: ir.Block = [ir.Assign((name,), value) for name, value in low.prologue.items()]
     declared = [item for each in low.kept.values() for item in _declare_kept(low, each)]  # may need an empty buffer
     start += empty_buffers(low)
     start += declared
     if failed is not None:
-        start.append(ir.assign(failed, ir.Tuple(tuple(blanks))))
+        start.append(ir.assign(failed, ir.Tuple(tuple(placeholders))))
     used = ir.mentioned(low.block)
     read = {name for item in start for name in ir.variables(item)}
     start = [item for item in start if ir.targets(item)[0] in used | read]
@@ -219,7 +219,7 @@ def _set_at_start(low: Lowering) -> set[str]:
 
 def _guard_sizes(low: Lowering) -> int | None:
     """Adds the check that the arguments' sizes are as assumed. Returns its status, or None if nothing was assumed."""
-    guards = low.extents.guards
+    guards = low.shape_env.guards
     if not guards:
         return None
     low.errors.append(Unfit("InvalidArgumentError", "", None))
@@ -276,30 +276,30 @@ def _declare_input(low: Lowering, value: Value, slot: Slot, parameters: list[str
             if size is not None:
                 atom = low.static[size] = ir.size_variable(variable)
             else:
-                atom = low.extents.declare(variable)
+                atom = low.shape_env.declare(variable)
         dims.append(atom)
     return Array(Buffer(buffer, slot.dtype), tuple(dims))
 
 
-def _return_value(low: Lowering, ref: Any, slot: Slot, returned: list[ir.Expr], blanks: list[ir.Expr]) -> None:
+def _return_value(low: Lowering, ref: Any, slot: Slot, returned: list[ir.Expr], placeholders: list[ir.Expr]) -> None:
     assert slot.kind == "token" or slot.dtype is not None
     if slot.kind == "token":
         return
     dtype: DType = slot.dtype  # type: ignore[assignment]
     if slot.kind == "scalar":
         returned.append(ref.expr)
-        blanks.append(scalars.literal(0, dtype))
+        placeholders.append(scalars.literal(0, dtype))
         return
     if slot.kind == "stack":
         returned += ref.variables
-        blanks += [low.empty_buffer(dtype), ir.ZERO]
+        placeholders += [low.empty_buffer(dtype), ir.ZERO]
         if slot.rank:
-            blanks += [low.empty_buffer(dtypes.int64), ir.ZERO]
+            placeholders += [low.empty_buffer(dtypes.int64), ir.ZERO]
         return
     solid = low.solid(ref)
     if slot.rank == 1:
         returned.append(solid.buffer.variable)
-        blanks.append(low.empty_buffer(dtype))
+        placeholders.append(low.empty_buffer(dtype))
     else:
         returned.append(ir.call("lib.shaped", ir.Tuple(solid.dims), solid.buffer.variable))
-        blanks.append(ir.call("lib.shaped", ir.Tuple((ir.ZERO,) * slot.rank), low.empty_buffer(dtype)))
+        placeholders.append(ir.call("lib.shaped", ir.Tuple((ir.ZERO,) * slot.rank), low.empty_buffer(dtype)))

@@ -1,4 +1,4 @@
-"""Lowering of recursive functions: functions of the kernel's file, which call themselves.
+"""Lowers recursive functions to functions beside the kernel, which call themselves.
 
     %r = letrec(%n)                    @lib.recursive
       fib(%m):                         def recursive_fib(depth, base, calls, m) -> "(int64, int32)":
@@ -52,8 +52,9 @@ class Function:
     """A recursive function and its lowered parts.
 
     updates: the parameters that it updates in place. pushes: whether it pushes on the stacks that it takes, which it
-    then owns. owned: for each result, whether only the caller has its memory;
-    the first values are a guess. stacks: those that it takes, one of each type. low: with the block of its body.
+    then owns. owned: for each result, whether its memory belongs to the caller alone: all are assumed to, until a body
+    that has been lowered shows the opposite. stacks: those that it takes, one of each type. low: with the block of its
+    body.
     """
 
     name: str
@@ -67,16 +68,16 @@ class Function:
     low: Lowering = field(init=False)
     parameters: list[str] = field(default_factory=list)
     results: list[ir.Expr] = field(default_factory=list)
-    blanks: list[ir.Expr] = field(default_factory=list)
+    placeholders: list[ir.Expr] = field(default_factory=list)
     stacks: dict[StackType, StackRef] = field(default_factory=dict)
 
 
 def _why_not(node: Node) -> str | None:
     for inner in (inner for region in node.regions for inner in region.walk()):
         if inner.op.name == "commit":
-            return "a recursive function that assigns a variable before an op that may fail has no native form"
+            return "a recursive function that assigns a variable before an op that may fail can't be compiled"
         if inner.op.is_random:
-            return "a recursive function that draws random numbers has no native form"
+            return "a recursive function that draws random numbers can't be compiled"
     return None
 
 
@@ -192,7 +193,7 @@ def _call(low: Lowering, node: Node, function: Function, first: list[ir.Expr], o
             continue
         assert isinstance(result.type, TensorType)
         if result.type.shape is None:
-            raise NotNative("a tensor of unknown rank that a recursive function returns has no native form", node)
+            raise NotNative("a tensor of unknown rank that a recursive function returns can't be compiled", node)
         name = low.names.fresh(value.name or "r")
         targets.append(scalars.variable_of(name, result.dtype, result.type.rank))
         if not result.type.rank:
@@ -224,7 +225,7 @@ def _lower(outer: Lowering, function: Function, visible: dict[str, Any], node: N
     low.names, low.errors, low.details = outer.names, list(outer.errors), outer.details
     low.callable, low.within = visible, function
     low.updates.parameters.update(outer.updates.parameters)
-    function.parameters, function.results, function.blanks, function.stacks = [], [], [], {}
+    function.parameters, function.results, function.placeholders, function.stacks = [], [], [], {}
     inputs = enumerate(function.graph.inputs)
     refs = [_parameter(low, value, function, k in function.updates) for k, value in inputs]
     ticks = ir.load(function.calls, 0)
@@ -238,7 +239,7 @@ def _lower(outer: Lowering, function: Function, visible: dict[str, Any], node: N
         for owned, ref, value in zip(function.owned, results, function.graph.outputs)
     ]
     if low.kept:
-        raise NotNative("a recursive function that assigns a variable before an op that may fail has no native form")
+        raise NotNative("a recursive function that assigns a variable before an op that may fail can't be compiled")
     low.add(ir.Return(tuple(function.results)))
     outer.errors, outer.details = low.errors, low.details
     outer.functions += [*low.functions, function]
@@ -269,7 +270,7 @@ def _parameter(low: Lowering, value: Value, function: Function, is_updated: bool
         else:
             atom = low.names.fresh(f"{name}_d{axis}")
             parameters.append(atom)
-            dims.append(low.extents.declare(atom))
+            dims.append(low.shape_env.declare(atom))
     return Array(Buffer(name, slot.dtype, is_updated), tuple(dims))
 
 
@@ -282,45 +283,45 @@ def _result(low: Lowering, ref: Any, value: Value, function: Function) -> bool:
     assert slot.dtype is not None
     if slot.kind == "scalar":
         function.results.append(ref.expr)
-        function.blanks.append(scalars.literal(0, slot.dtype))
+        function.placeholders.append(scalars.literal(0, slot.dtype))
         return True
     if isinstance(value.type, StackType):
         function.results += ref.variables
         taken = function.stacks.get(value.type)
         if taken is not None:
             # A stack that the function takes costs nothing, as against empty arrays that each call would allocate.
-            function.blanks += taken.variables
+            function.placeholders += taken.variables
             return True
-        function.blanks += [low.empty_buffer(slot.dtype), ir.ZERO]
-        function.blanks += [low.empty_buffer(dtypes.int64), ir.ZERO] if ref.rank else []
+        function.placeholders += [low.empty_buffer(slot.dtype), ir.ZERO]
+        function.placeholders += [low.empty_buffer(dtypes.int64), ir.ZERO] if ref.rank else []
         return True
     assert isinstance(value.type, TensorType)
     assert value.type.shape is not None
     array = low.solid(ref)
     sizes = [dim for dim, size in zip(array.dims, value.type.shape) if size is None]
     function.results += [array.buffer.variable, *sizes]
-    function.blanks += [low.empty_buffer(slot.dtype), *[ir.ZERO] * len(sizes)]
+    function.placeholders += [low.empty_buffer(slot.dtype), *[ir.ZERO] * len(sizes)]
     return array.buffer.owned
 
 
 def expand_failures(
-    block: ir.Block, details: int, blanks: Sequence[ir.Expr], kept: Sequence[ir.Expr] = (), joined: bool = False
+    block: ir.Block, details: int, placeholders: Sequence[ir.Expr], kept: Sequence[ir.Expr] = (), joined: bool = False
 ) -> None:
     """Turns each `Fail` into a return of its status, its details, and placeholder results.
 
-    details: how many numbers come with each status. joined: `blanks` is one variable that holds them all.
+    details: how many numbers come with each status. joined: `placeholders` is one variable that holds them all.
     """
     for inside in ir.walk_blocks(block):
         for position, item in enumerate(inside):
             if isinstance(item, ir.Fail):
                 status = _status_of(item, details)
                 if joined:
-                    (name,) = blanks
+                    (name,) = placeholders
                     value: ir.Expr = ir.Binary("+", ir.Tuple(status), name)
                     value = ir.Binary("+", value, ir.Tuple(tuple(kept))) if kept else value
                     inside[position] = ir.Return((value,))
                 else:
-                    inside[position] = ir.Return((*status, *blanks, *kept))
+                    inside[position] = ir.Return((*status, *placeholders, *kept))
 
 
 def _status_of(fail: ir.Fail, details: int) -> tuple[ir.Expr, ...]:
@@ -351,7 +352,7 @@ def function_of(function: Function, details: int) -> ir.Function:
     last = low.block[-1]
     assert isinstance(last, ir.Return)
     last.values = (*[ir.ZERO] * (1 + details), *last.values)
-    expand_failures(low.block, details, function.blanks)
+    expand_failures(low.block, details, function.placeholders)
     start: ir.Block = [ir.Assign((name,), value) for name, value in low.prologue.items()]
     start += empty_buffers(low)
     used = ir.mentioned(low.block).union(*(ir.variables(item) for item in start))

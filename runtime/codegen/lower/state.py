@@ -2,7 +2,7 @@
 
 Rank-0 tensors are scalar expressions, arrays are flat buffers with their dimensions in variables (`kernel/values.py`);
 elementwise nodes gather in fusion groups (`loops/fusion.py`) that are lowered when a value of theirs is needed
-elsewhere. Each op's form is a row of `EMITTERS`; elementwise ops need none.
+elsewhere. The lowering of an op is a row of `EMITTERS`; elementwise ops need none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from runtime.codegen.kernel.values import Array, Broadcast, Buffer, Dims, Ref, S
 from runtime.codegen.loops import scalarize
 from runtime.codegen.loops.buffer_reuse import Updates
 from runtime.codegen.loops.builder import Bounds
-from runtime.codegen.loops.concat_views import Joined, written
+from runtime.codegen.loops.concat_views import ConcatView, written
 from runtime.codegen.loops.copies import copy
 from runtime.codegen.loops.fusion import Fusion, Pending
 from runtime.codegen.passes import parallelize
@@ -43,7 +43,7 @@ from runtime.types import TensorType
 Emitter = Callable[["Lowering", Node], None]
 # op name -> its lowering. Filled by the modules of `op_lowerings`.
 EMITTERS: dict[str, Emitter] = {}
-# op name -> a function that says why a node of this op has no native form, or returns None.
+# op name -> a function that says why a node of this op can't be compiled, or returns None.
 REFUSALS: dict[str, Callable[[Node], str | None]] = {}
 
 
@@ -85,7 +85,7 @@ class Lowering(Sizes):
         self.callable: dict[str, Any] = {}  # by name, the functions that `call` nodes here may call
         self.within: Any = None  # the recursive function that is being lowered, if it is one
         self.nest_loop: ir.For | None = None  # that of the last nest
-        self.fresh: set[str] = set()  # buffers that are nothing but an allocation
+        self.fresh: set[str] = set()  # buffers that were allocated here
         self.reports: list[NestReport] = []  # what was lowered as one nest, for `explain`
         self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
         self.in_step: dict[
@@ -173,7 +173,7 @@ class Lowering(Sizes):
         while isinstance(found, Pending):
             self.fusion.flush(found.group)
             found = self.region.env[value]
-        if isinstance(found, Joined):
+        if isinstance(found, ConcatView):
             found = written(self, found, value.name)
             self.define(value, found)
             found = self.region.env[value]
@@ -191,8 +191,8 @@ class Lowering(Sizes):
 
     def wait(self, value: Value, ref: Any) -> None:
         """Binds a value to an array that is lowered only if it is needed (see `loops/concat_views.py`)."""
-        if isinstance(ref, Joined):
-            self.region.env[value] = self.fusion.joined[value] = ref
+        if isinstance(ref, ConcatView):
+            self.region.env[value] = self.fusion.views[value] = ref
         else:
             self.define(value, ref)
 
@@ -274,7 +274,7 @@ class Lowering(Sizes):
             return known
         found = self.products[factors] = self.atom(product(factors), base)
         if isinstance(found, ir.Var) and found not in factors:
-            self.extents.values[found.name] = self.extents.product(factors)
+            self.shape_env.values[found.name] = self.shape_env.product(factors)
         return found
 
     def empty_buffer(self, dtype: DType) -> ir.Var:
@@ -295,7 +295,7 @@ class Lowering(Sizes):
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
             dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
             dict(self.kept), set(self.fresh), list(self.reports), list(self.functions), dict(self.products),
-            self.extents.snapshot(),
+            self.shape_env.snapshot(),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
@@ -305,14 +305,14 @@ class Lowering(Sizes):
             self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
             self.sizes, self.index_names, self.kept, self.fresh, self.reports, self.functions, self.products,
         ) = saved[1:-1]  # fmt: skip
-        self.extents.restore(saved[-1])
+        self.shape_env.restore(saved[-1])
 
     def may_overwrite(self, value: Value) -> bool:
         """Whether this kernel owns the value's memory and the current node is the last to use it."""
         return self._still_read(value) == []
 
     def frees_memory_of(self, value: Value) -> bool:
-        """The same, but parts of the memory that are read later are copied first if nothing else of it is read."""
+        """The same, once elements that later nodes read have been copied out of the memory; copies them."""
         readers = self._still_read(value)
         if not readers:
             return readers is not None
@@ -358,7 +358,7 @@ class Lowering(Sizes):
                 self.region.index = index
                 if node in self.region.live:
                     self.fusion.keep_order(node)
-                    with _blaming(node):
+                    with _attributing_errors_to(node):
                         self.emit(node)
             self.region.index = len(graph.nodes)
             return [self.ref(v) for v in graph.outputs]
@@ -366,15 +366,15 @@ class Lowering(Sizes):
             self.region, self.fusion = outer, fusion
 
     def emit(self, node: Node) -> None:
-        form = EMITTERS.get(node.op.name)
+        lowering = EMITTERS.get(node.op.name)
         if node in self.region.small:
             scalarize.emit(self, node)
-        elif form is not None:
-            form(self, node)
+        elif lowering is not None:
+            lowering(self, node)
         elif node.op.is_elementwise:
             self.emit_elementwise(node)
         else:
-            raise NotNative(f"op '{node.op.name}' has no native form", node)
+            raise NotNative(f"op '{node.op.name}' can't be compiled", node)
 
     def emit_elementwise(self, node: Node) -> None:
         output = node.outputs[0]
@@ -386,14 +386,14 @@ class Lowering(Sizes):
             self.check_operands(node, self.scalar_name)
             refs = [self.ref(v) for v in node.inputs]
             known = result_of(node.op.name, [range_of(ref) for ref in refs], output.dtype)
-            known = self.extents.refined(node.op.name, refs, known, output.dtype)
+            known = self.shape_env.refined(node.op.name, refs, known, output.dtype)
         self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True), known=known)
 
     def check_operands(self, node: Node, name_of: Callable[[Value], ir.Expr]) -> None:
         """Adds the checks that an integer op's row requires."""
         known = [known_of(self.region.env[v]) for v in node.inputs]
         if node.op.divisor is not None:
-            known[node.op.divisor] = self.extents.nonzero(known[node.op.divisor])
+            known[node.op.divisor] = self.shape_env.nonzero(known[node.op.divisor])
         for value, comparison, number, message in checks(node, known):
             wrong = name_of(value).compare(comparison, number)
             self.fail_when(wrong, "InvalidArgumentError", message, node)
@@ -446,13 +446,13 @@ class Lowering(Sizes):
 
 
 @contextlib.contextmanager
-def _blaming(node: Node) -> Iterator[None]:
+def _attributing_errors_to(node: Node) -> Iterator[None]:
     """Adds the node to an error in the lowering of an op, so that a report can name it."""
     try:
         yield
     except (NotNative, Assumed, errors.KernelError):
         raise
     except Exception as error:
-        failure = errors.KernelError(f"the form of op '{node.op.name}' failed: {type(error).__name__}: {error}")
+        failure = errors.KernelError(f"the lowering of op '{node.op.name}' failed: {type(error).__name__}: {error}")
         failure.node = node
         raise failure from error

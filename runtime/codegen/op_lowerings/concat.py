@@ -1,4 +1,4 @@
-"""Lowerings of ops that join or split arrays: pieces are copied into views of the result, or are views."""
+"""Lowerings of ops that join or split arrays: segments are copied into views of the result, or are views."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Broadcast, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import total as total_of
-from runtime.codegen.loops.concat_views import Joined, part, piece_of
+from runtime.codegen.loops.concat_views import ConcatView, part, segment_of
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import bind
 from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
@@ -20,7 +20,7 @@ from runtime.kernel_ir import ir
 
 
 def _need_equal(low: Lowering, node: Node, got: Atom, wanted: Atom) -> None:
-    if not low.extents.are_equal(got, wanted):
+    if not low.shape_env.are_equal(got, wanted):
         message = f"Dimensions {{0}} and {{1}} must be equal [Op:{node.op.label}]"
         low.fail_when(got.compare("!=", wanted), "InvalidArgumentError", message, node, (got, wanted), node.op.label)
 
@@ -41,8 +41,8 @@ def _is_static(node: Node) -> bool:
 
 
 def _may_wait(low: Lowering, node: Node) -> bool:
-    """Whether the joined array may stay a concatenated view for now."""
-    return _is_static(node) or (low.extents.assuming and not _has_nothing(node))
+    """Whether the concatenated view may stay a concatenated view for now."""
+    return _is_static(node) or (low.shape_env.assuming and not _has_nothing(node))
 
 
 def _has_nothing(node: Node) -> bool:
@@ -51,24 +51,24 @@ def _has_nothing(node: Node) -> bool:
 
 def _added(low: Lowering, atoms: Dims) -> Atom:
     """The sum of dimensions."""
-    return low.extents.atom(sum(map(low.extents.of, atoms), ZERO), expr=low.of_arguments(total_of(atoms)))
+    return low.shape_env.atom(sum(map(low.shape_env.of, atoms), ZERO), expr=low.of_arguments(total_of(atoms)))
 
 
 @emitter("concat")
 def _concat(low: Lowering, node: Node) -> None:
     axis = node.attrs["axis"]
     few = all(isinstance(low.region.env[v], Vector) for v in node.inputs)
-    if _may_wait(low, node) and len(node.inputs) <= cost_model.CONCAT_VIEW_PIECES and not few:
+    if _may_wait(low, node) and len(node.inputs) <= cost_model.CONCAT_VIEW_SEGMENTS and not few:
         shapes = [low.dims(v) for v in node.inputs]
         for shape in shapes[1:]:
             for position, (got, wanted) in enumerate(zip(shape, shapes[0])):
                 if position != axis:
                     _need_equal(low, node, got, wanted)
-        lengths = [low.extents.of(shape[axis]) for shape in shapes]
+        lengths = [low.shape_env.of(shape[axis]) for shape in shapes]
         total = _added(low, tuple(shape[axis] for shape in shapes))
         sizes = low.type_dims(node.outputs[0].type, (*shapes[0][:axis], total, *shapes[0][axis + 1 :]))  # type: ignore[arg-type]
-        pieces = tuple((length, piece_of(low, v)) for length, v in zip(lengths, node.inputs) if length != ZERO)
-        low.wait(node.outputs[0], Joined(node.outputs[0].dtype, sizes, axis, pieces))
+        segments = tuple((length, segment_of(low, v)) for length, v in zip(lengths, node.inputs) if length != ZERO)
+        low.wait(node.outputs[0], ConcatView(node.outputs[0].dtype, sizes, axis, segments))
         return
     refs: list[Any] = [low.ref(v) for v in node.inputs]
     dims = list(refs[0].dims)
@@ -188,17 +188,17 @@ def _tile(low: Lowering, node: Node) -> None:
 def _join_padded(low: Lowering, node: Node) -> None:
     (source,), output = node.inputs, node.outputs[0]
     number = scalars.literal(node.attrs["constant_values"], output.dtype)
-    found, sizes, atom = piece_of(low, source), list(map(low.extents.of, low.dims(source))), low.extents.atom
+    found, sizes, atom = segment_of(low, source), list(map(low.shape_env.of, low.dims(source))), low.shape_env.atom
     for axis, (before, after) in reversed(list(enumerate(node.attrs["paddings"]))):
         lengths = (Polynomial.of(before), sizes[axis], Polynomial.of(after))
         sizes[axis] = sum(lengths, ZERO)
         rows = [tuple(atom(d) for d in (*sizes[:axis], n, *sizes[axis + 1 :])) for n in lengths]
         edge = [Virtual(output.dtype, dims, lambda indices: number, uniform=True) for dims in rows]
-        pieces = zip(lengths, (edge[0], found, edge[2]))
+        segments = zip(lengths, (edge[0], found, edge[2]))
         dims = low.type_dims(output.type, [atom(d) for d in sizes])  # type: ignore[arg-type]
         if before or after:
-            found = Joined(output.dtype, dims, axis, tuple((n, each) for n, each in pieces if n != ZERO))
-    if isinstance(found, Joined):
+            found = ConcatView(output.dtype, dims, axis, tuple((n, each) for n, each in segments if n != ZERO))
+    if isinstance(found, ConcatView):
         low.wait(output, found)
     else:
         low.define(output, low.ref(source))

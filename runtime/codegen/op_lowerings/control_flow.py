@@ -321,7 +321,7 @@ def _while(low: Lowering, node: Node) -> None:
     for k, value in enumerate(node.outputs):
         ref = _carry(node, k, variables[k], dims[k], results[k], k in wanted)
         if counter is not None and k == counter.index:
-            low.extents.has_counted(counter.name)
+            low.shape_env.leave_loop(counter.name)
             ref = counter.after()
         if isinstance(ref, Array):
             ref.buffer.may_be(*carries[k].buffer.origins)

@@ -16,11 +16,11 @@ from runtime.codegen.kernel.names import joined
 from runtime.codegen.kernel.source import NotNative
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import total as total_of
-from runtime.codegen.loops.concat_views import Joined, sliced, whole
+from runtime.codegen.loops.concat_views import ConcatView, sliced, whole
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import bind, filled
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import Atom, form_of, index_of, known_of, learn_inside, outside
+from runtime.codegen.symbolic.ranges import Atom, index_of, known_of, learn_inside, outside, polynomial_of
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -33,7 +33,7 @@ _HOLE = "?"
 def _strided_slice(low: Lowering, node: Node) -> None:
     spec = node.attrs["spec"]
     found = low.region.env[node.inputs[0]]
-    if isinstance(found, Joined):
+    if isinstance(found, ConcatView):
         part = _part_of_joined(low, node, found)
         if part is not None:
             low.wait(node.outputs[0], part)
@@ -43,7 +43,7 @@ def _strided_slice(low: Lowering, node: Node) -> None:
         if len(spec) == 1 and spec[0][0] == "index" and isinstance(spec[0][1], int):
             output = node.outputs[0]
             item = ref.items[spec[0][1]]
-            low.define(output, Scalar(item, output.dtype, low.extents.known_size(item, output.dtype)))
+            low.define(output, Scalar(item, output.dtype, low.shape_env.known_size(item, output.dtype)))
             return
         if len(spec) == 1 and spec[0][0] == "slice" and _HOLE not in spec[0]:
             items = ref.items[slice(*spec[0][1:])]
@@ -59,7 +59,7 @@ def _strided_slice(low: Lowering, node: Node) -> None:
     bind(low, node, slice_view(low, node, ref, spec, node.inputs[1:]))
 
 
-def _part_of_joined(low: Lowering, node: Node, joined: Joined) -> Any:
+def _part_of_joined(low: Lowering, node: Node, joined: ConcatView) -> Any:
     """A slice with step 1 of a concatenated view that isn't stored; None if it has to be stored."""
     spec = node.attrs["spec"]
     if any(item[0] != "slice" or item[3] not in (None, 1) for item in spec):
@@ -103,7 +103,7 @@ def zeros(low: Lowering, node: Node, dims: Dims) -> Array:
     """A new array of zeros for the node's output."""
     output = node.outputs[0]
     if not dims:
-        raise NotNative(f"op '{node.op.name}' on a rank-0 tensor has no native form", node)
+        raise NotNative(f"op '{node.op.name}' on a rank-0 tensor can't be compiled", node)
     zero = scalars.literal(0, output.dtype)
     ref = Virtual(output.dtype, dims, lambda indices: zero, uniform=True)
     return low.solid(ref, output.name)
@@ -113,7 +113,7 @@ def writable(low: Lowering, node: Node) -> Array:
     """The first operand as an array to write into: its own memory if that has no later user, else a copy."""
     source = node.inputs[0]
     if not low.dims(source):
-        raise NotNative(f"op '{node.op.name}' on a rank-0 tensor has no native form", node)
+        raise NotNative(f"op '{node.op.name}' on a rank-0 tensor can't be compiled", node)
     ref = low.ref(source)
     # Pending groups may read this memory.
     low.fusion.flush_all()
@@ -208,13 +208,13 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
     fits = static is not None and node.op.name == "strided_slice" and static[axis] is not None
     if part >= 0:
         place = ir.as_expr(part)
-        if not fits and not low.extents.is_below(Polynomial.of(part), size):
+        if not fits and not low.shape_env.is_below(Polynomial.of(part), size):
             wrong = place.compare(">=", size)
             low.fail_when(wrong, "InvalidArgumentError", message, node, (place,), "strided_slice")
         return place
-    from_start = low.extents.of(size) + part
-    if not fits and low.extents.is_least(from_start):
-        return low.extents.atom(from_start, "at")
+    from_start = low.shape_env.of(size) + part
+    if not fits and low.shape_env.is_nonnegative(from_start):
+        return low.shape_env.atom(from_start, "at")
     index = low.assign(size - -part, "at")
     if not fits:
         low.fail_when(index.compare("<", 0), "InvalidArgumentError", message, node, (index,), "strided_slice")
@@ -236,10 +236,10 @@ def _range(
         inside, values = _inside(low, parts, values, size)
         if inside is not None:
             first, count = inside[0], inside[1] - inside[0]
-            place = ir.as_expr(first.number) if first.number is not None else low.extents.atom(first, "start")
+            place = ir.as_expr(first.number) if first.number is not None else low.shape_env.atom(first, "start")
             # Static sizes mustn't become numbers in the kernel.
-            rest = size - place if inside[1] == low.extents.of(size) else None
-            return place, low.extents.atom(count, expr=rest), ir.ONE
+            rest = size - place if inside[1] == low.shape_env.of(size) else None
+            return place, low.shape_env.atom(count, expr=rest), ir.ONE
     start, stop, step = (
         None if p is None else low.size_of(next(values)) if p == _HOLE else ir.as_expr(p) for p in parts
     )
@@ -265,21 +265,21 @@ def _inside(
     low: Lowering, parts: Sequence[Any], values: Iterator[Value], size: Atom
 ) -> tuple[tuple[Polynomial, Polynomial] | None, Iterator[Value]]:
     """The begin and end of a slice with step 1, if they surely lie in the dimension; and the values again."""
-    extents, whole = low.extents, low.extents.of(size)
+    env, whole = low.shape_env, low.shape_env.of(size)
     taken = [next(values) for part in parts[:2] if part == _HOLE]
     again = itertools.chain(taken, values)
-    forms = iter([form_of(known_of(low.ref(value))) for value in taken])
+    polynomials = iter([polynomial_of(known_of(low.ref(value))) for value in taken])
     ends: list[Polynomial] = []
     for part, default in zip(parts, (Polynomial.of(0), whole)):
-        form = default if part is None else next(forms) if part == _HOLE else Polynomial.of(part)
-        if form is None:
+        polynomial = default if part is None else next(polynomials) if part == _HOLE else Polynomial.of(part)
+        if polynomial is None:
             return None, again
-        if form.number is not None and form.number < 0:
-            form = whole + form
-        if not extents.is_least(form) or not extents.is_least(whole - form):
+        if polynomial.number is not None and polynomial.number < 0:
+            polynomial = whole + polynomial
+        if not env.is_nonnegative(polynomial) or not env.is_nonnegative(whole - polynomial):
             return None, again
-        ends.append(form)
-    return ((ends[0], ends[1]) if extents.is_least(ends[1] - ends[0]) else None), again
+        ends.append(polynomial)
+    return ((ends[0], ends[1]) if env.is_nonnegative(ends[1] - ends[0]) else None), again
 
 
 def row_view(low: Lowering, array: Array, index: ir.Expr) -> Array:

@@ -81,7 +81,7 @@ def define_size(low: Lowering, node: Node, atom: Atom) -> None:
     """Binds a node's output to a dimension, so that its use as a dimension is recognised as the same one."""
     output = node.outputs[0]
     expr = _as_scalar(low, atom, output.dtype)
-    low.define(output, Scalar(expr, output.dtype, low.extents.known_size(expr, output.dtype)))
+    low.define(output, Scalar(expr, output.dtype, low.shape_env.known_size(expr, output.dtype)))
 
 
 def _as_scalar(low: Lowering, atom: Atom, dtype: DType) -> ir.Expr:
@@ -173,7 +173,7 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
     left, right = (Counter(d for d in dims if d != ir.ONE) for dims in (old, new))
     if _INFERRED in new:
         known = [d for d in new if d not in (_INFERRED, ir.ONE)]
-        if known and not low.extents.is_least(low.extents.product(known) - 1):
+        if known and not low.shape_env.is_nonnegative(low.shape_env.product(known) - 1):
             is_empty = low.count(known).compare("==", 0)
             low.fail_when(is_empty, "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
         rest = [d for d in old if d != ir.ONE]
@@ -198,7 +198,7 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
         return tuple(size if d == _INFERRED else d for d in new)
     if left != right and not (None not in static and None not in node.inputs[0].shape):
         whole, wanted = low.count(old), low.count(new)
-        if low.extents.are_equal(whole, wanted):
+        if low.shape_env.are_equal(whole, wanted):
             return new
         message = "Input to reshape is a tensor with {0} values, but the requested shape has {1} [Op:Reshape]"
         low.fail_when(whole.compare("!=", wanted), "InvalidArgumentError", message, node, (whole, wanted), "Reshape")

@@ -9,8 +9,8 @@ from typing import Any
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.kernel.values import Array, Broadcast, Dims, Vector, Virtual, product
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import Atom, Known, form_of, known_of, limits
-from runtime.codegen.symbolic.shape_env import Extents
+from runtime.codegen.symbolic.ranges import Atom, Known, known_of, limits, polynomial_of
+from runtime.codegen.symbolic.shape_env import ShapeEnv
 from runtime.graph.ir import Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -31,7 +31,7 @@ class Sizes:
     prologue: dict[str, ir.Expr]
 
     def __init__(self, assuming: bool, equal: dict[str, Polynomial]) -> None:
-        self.extents = Extents(self, assuming, equal)
+        self.shape_env = ShapeEnv(self, assuming, equal)
         self.constants: list[tuple[str, Any]] = []  # parameter name, value
         self.static: dict[int, Atom] = {0: ir.ZERO, 1: ir.ONE}  # dimension -> atom
         self.sizes: dict[ir.Expr, Atom] = {}  # scalar -> the dimension atom that it is a copy of
@@ -67,15 +67,16 @@ class Sizes:
         return next((size for size, name in self.static.items() if name == atom), None)
 
     def size_of(self, value: Value) -> Atom:
-        """A rank-0 integer as a dimension atom; one that was read off a tensor is that tensor's own."""
+        """A rank-0 integer as a dimension atom. An integer that was read from a tensor's shape is that dimension's
+        atom."""
         expr = self.scalar(value)
         if expr in self.sizes:
             return self.sizes[expr]
         if isinstance(expr, ir.Const) and 0 <= expr.value <= _LARGEST_SIZE:
             return self.static_dim(int(expr.value))
-        form = form_of(known_of(self.region.env[value]))
-        if form is not None and self.extents.is_least(form):
-            return self.extents.atom(form)
+        polynomial = polynomial_of(known_of(self.region.env[value]))
+        if polynomial is not None and self.shape_env.is_nonnegative(polynomial):
+            return self.shape_env.atom(polynomial)
         name = self.scalar_name(value)
         ref = self.region.env[value]
         known = known_of(ref) or Known(*limits(ref.dtype))
@@ -87,17 +88,17 @@ class Sizes:
         return known.wide
 
     def is_size(self, atom: Atom) -> bool:
-        """Whether an atom is surely no less than 0, since it is a tensor's dimension."""
+        """Whether an atom is known not to be negative, because it is a tensor's dimension."""
         if isinstance(atom, ir.Const) or atom in self.sizes.values() or atom in self.static.values():
             return True
-        return self.extents.is_least(self.extents.of(atom), assume=False)
+        return self.shape_env.is_nonnegative(self.shape_env.of(atom), assume=False)
 
     def count(self, dims: Sequence[Atom]) -> Atom:
         """The number of elements of an array with these dimensions, as an atom."""
-        return self.extents.atom(self.extents.product(dims), expr=self.of_arguments(product(dims)))
+        return self.shape_env.atom(self.shape_env.product(dims), expr=self.of_arguments(product(dims)))
 
     def of_arguments(self, expr: ir.Expr) -> ir.Expr | None:
-        """The expression, if all that it names stands before the kernel begins."""
+        """The expression, if all variables in it are set before the kernel's first statement."""
         static = {atom.name for atom in self.static.values() if isinstance(atom, ir.Var)}
         return expr if ir.variables(expr) <= {*self.prologue, *static} else None
 

@@ -39,14 +39,14 @@ class Polynomial:
 
     @property
     def number(self) -> int | None:
-        """The number that it is, whatever its variables are."""
+        """Its value, if it has no variables."""
         if not self.terms:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
 
     @property
     def variable(self) -> str | None:
-        """The variable that it is nothing else than."""
+        """Its variable, if it is one variable and nothing else."""
         if len(self.terms) != 1:
             return None
         names, factor = self.terms[0]
@@ -65,7 +65,7 @@ class Polynomial:
         return max((len(names) for names, _ in self.terms), default=0)
 
     def factor_of(self, variable: str) -> Polynomial | None:
-        """What the variable is multiplied by; None where it is so by itself."""
+        """What a variable is multiplied by; None if it occurs as a power."""
         found = {}
         for names, factor in self.terms:
             if names.count(variable) > 1:
@@ -75,7 +75,7 @@ class Polynomial:
         return _made(found)
 
     def replaced(self, variable: str, by: Polynomial) -> Polynomial:
-        """With another polynomial in a variable's place."""
+        """The same with a polynomial substituted for a variable."""
         rest: dict[Monomial, int] = {}
         total = ZERO
         for names, factor in self.terms:
@@ -136,7 +136,7 @@ def _made(terms: Mapping[Monomial, int]) -> Polynomial:
 
 
 def product(factors: Iterable[Polynomial]) -> Polynomial:
-    """The product of some; 1 for none."""
+    """The product of all factors; 1 if there are none."""
     total = Polynomial.of(1)
     for factor in factors:
         total = total * factor

@@ -1,4 +1,4 @@
-"""What is known of integers while a kernel is lowered: between which numbers they lie, and below which dimension.
+"""The ranges of integers while a kernel is lowered: least and greatest number, and a dimension that is greater.
 
     while i < 300:                       while i < 300:
         if i < 0 or i >= n:                  total = total + a[i]
@@ -6,9 +6,9 @@
         total = total + a[i]
         i = i + 1
 
-Literals, counters of loops (`lower/counted_loops.py`) and sums, products and remainders of those are known; the check
-that an index is in range, or a divisor isn't zero, is left out where that proves it. Text may depend on how a size
-compares, never on the size itself.
+Literals and counters of loops (`lower/counted_loops.py`) have ranges, and so do sums, products and remainders of them.
+A check that an index is in bounds, or that a divisor isn't zero, is left out where ranges prove it. How sizes compare
+may change the text of a kernel; the sizes themselves may not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Atom = ir.Var | ir.Const
 
 
 class _Comparisons(Protocol):
-    def is_below(self, form: Polynomial | None, size: Atom) -> bool: ...
+    def is_below(self, polynomial: Polynomial | None, size: Atom) -> bool: ...
 
 
 class Numbers(Protocol):
@@ -38,7 +38,7 @@ class Numbers(Protocol):
     region: Region
 
     @property
-    def extents(self) -> _Comparisons: ...
+    def shape_env(self) -> _Comparisons: ...
     def static_size(self, atom: ir.Expr) -> int | None: ...
     def ref(self, value: Value) -> Any: ...
     def scalar_name(self, value: Value) -> ir.Var | ir.Const: ...
@@ -49,15 +49,15 @@ class Numbers(Protocol):
 class Known(NamedTuple):
     """low, high: the least and the greatest that a scalar can be.
 
-    below: a dimension atom that is greater. wide: the same number in 64 bits, as a variable that doesn't change while
-    the scalar can be seen, or an expression of such. form: this as a polynomial (see `shape_env.py`).
+    below: a dimension atom that is greater. wide: the same integer in 64 bits: a variable that doesn't change while
+    the scalar is in scope, or an expression of such variables. polynomial: the same as a polynomial (`shape_env.py`).
     """
 
     low: int
     high: int
     below: ir.Expr | None = None
     wide: ir.Expr | None = None
-    form: Polynomial | None = None
+    polynomial: Polynomial | None = None
 
     @property
     def is_nonnegative(self) -> bool:
@@ -86,15 +86,15 @@ def _either(*known: Known) -> Known:
 
 
 def range_of(ref: Any) -> Known | None:
-    """What is known of the scalar that a ref stands for; of any integer what its dtype can hold."""
+    """The range of the scalar that a ref stands for; of any other integer that of its dtype."""
     known, dtype = known_of(ref), getattr(ref, "dtype", None)
     return Known(*limits(dtype)) if known is None and dtype is not None and dtype.is_integer else known
 
 
-def form_of(known: Known | None) -> Polynomial | None:
+def polynomial_of(known: Known | None) -> Polynomial | None:
     """The polynomial that an integer is."""
-    if known is None or known.form is not None:
-        return None if known is None else known.form
+    if known is None or known.polynomial is not None:
+        return None if known is None else known.polynomial
     if known.low == known.high:
         return Polynomial.of(known.low)
     return Polynomial.of(known.wide) if isinstance(known.wide, ir.Var) else None
@@ -132,14 +132,14 @@ def _subtract(a: Known, b: Known) -> Known:
 
 
 def _moved(a: Known, b: Known, sign: str) -> ir.Expr | None:
-    """The wide form of `a` plus or minus a literal."""
+    """`a` plus or minus a literal, in 64 bits."""
     if b.low != b.high or b.low < 0 or not isinstance(a.wide, ir.Var):
         return None
     return ir.Binary(sign, a.wide, ir.as_expr(b.low))
 
 
 def _both(a: Known, b: Known, sign: str) -> ir.Expr | None:
-    """The wide form of a sum or difference of two variables."""
+    """The sum or difference of two variables, in 64 bits."""
     if not isinstance(a.wide, ir.Var) or not isinstance(b.wide, ir.Var):
         return None
     return ir.Binary(sign, a.wide, b.wide)
@@ -191,7 +191,7 @@ def is_below(low: Numbers, known: Known | None, size: Atom) -> bool:
     static = low.static_size(size)
     if known.below == size or (static is not None and known.high < static):
         return True
-    return bool(low.extents.is_below(form_of(known), size))
+    return bool(low.shape_env.is_below(polynomial_of(known), size))
 
 
 def may_be(known: Known | None, low: int | None, high: int) -> bool:
@@ -221,8 +221,9 @@ def learn_inside(low: Numbers, value: Value, size: ir.Expr | None) -> None:
 
 
 def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, int, str]]:
-    """The operands that an integer op's row wants checked, each with a comparison that is an error, and its words: a
-    divisor isn't zero, an exponent isn't negative, a number fits. `known`: what is known of the operands."""
+    """The checks that an integer op's row asks for: an operand, a comparison that is an error, and the message. A
+    divisor must not be zero, an exponent not negative, and a number must fit its dtype. known: the ranges of the
+    operands."""
     op = node.op
     found = []
     if op.divisor is not None and may_be(known[op.divisor], 0, 0):

@@ -1,15 +1,15 @@
-"""Dimensions that only a call knows: which of them are equal, and how they compare.
+"""Sizes that are known only at a call: which of them are equal, and how they compare.
 
     u: float64[?], of n elements                        if n < 2: leave (Unfit)
     u[1:-1] + u[2:]                                     a = np.empty(n - 2)
                                                    →    for i in range(n - 2):
                                                             a[i] = u[1 + i] + u[2 + i]
 
-Sizes are polynomials of the dimensions of the kernel's arguments, and one size has one name, so that equal sizes are
-seen to be. Where a shape hangs on how sizes compare (a slice may reach beyond an array that is shorter than usual; what
-broadcasts may have one element), it is *assumed* what holds for all but the smallest arrays. The kernel asks for that
-when it is entered, before it has done anything, and leaves what doesn't fit to another one, which is lowered without
-assumptions when it is needed for the first time (`lower/lower_graph.py`).
+Sizes are polynomials in the dimensions of the kernel's arguments. Equal sizes have one name, so that they are
+recognised as equal. A shape may depend on how sizes compare: a slice may reach beyond the end of a short array, and a
+dimension of one element broadcasts. Then the kernel *assumes* what is true of all but the smallest arrays. It checks
+its assumptions at its entry, before it has any effect. A call that doesn't satisfy them goes to another kernel, which
+is lowered without assumptions at the first such call (`lower/lower_graph.py`).
 
 Indices in loops are polynomials too, of counters between bounds: `i * w + j` lies in an array of `h * w` elements.
 """
@@ -20,21 +20,21 @@ from typing import Any, Protocol
 
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.symbolic.polynomial import Polynomial, product
-from runtime.codegen.symbolic.ranges import Atom, Known, form_of, known_of, limits
+from runtime.codegen.symbolic.ranges import Atom, Known, known_of, limits, polynomial_of
 from runtime.dtypes import DType
 from runtime.kernel_ir import ir
 
-# A dimension is assumed to be at most this long where something depends on it.
+# The largest least length of a dimension that is assumed.
 _USUAL = 256
-# From here on a number is the limit of a dtype rather than a place in an array.
+# From here on a number is taken for the limit of a dtype, not for an index.
 _HUGE = 2**30
 _TERMS, _DEGREE = 12, 2
-_FACTORS = 16  # whose sum times 2**58 fits 64 bits
-_DEPTH = 8  # of counters in one another
+_FACTORS = 16  # the largest sum of a polynomial's factors: times 2**58 it fits 64 bits
+_DEPTH = 8  # of nested loops whose counters are eliminated
 
 
 class Assumed(Exception):
-    """Two dimensions of arguments were found to be meant as equal: the kernel is to be lowered again with this."""
+    """Two dimensions of arguments are probably equal: the kernel is lowered again under this assumption."""
 
     def __init__(self, variable: str, value: Polynomial) -> None:
         super().__init__(variable)
@@ -43,7 +43,7 @@ class Assumed(Exception):
 
 
 class SizeNames(Protocol):
-    """What `Extents` asks of the kernel that is being lowered (`lower/state.py`)."""
+    """What `ShapeEnv` asks of the kernel that is being lowered (`lower/state.py`)."""
 
     names: Names
     prologue: dict[str, ir.Expr]
@@ -55,10 +55,10 @@ class SizeNames(Protocol):
     def assign(self, expr: ir.Expr, base: str | None = None) -> ir.Var: ...
 
 
-class Extents:
-    """What is known of the sizes of one kernel.
+class ShapeEnv:
+    """What is known and assumed of the sizes of one kernel.
 
-    assuming: whether it may ask for something when it is entered. equal: variables that are assumed to be others.
+    assuming: whether the kernel may check assumptions at its entry. equal: variables that are assumed to equal others.
     """
 
     def __init__(self, low: SizeNames, assuming: bool, equal: dict[str, Polynomial]) -> None:
@@ -101,8 +101,8 @@ class Extents:
         return product(map(self.of, atoms))
 
     def atom(self, size: Polynomial, base: str = "n", expr: ir.Expr | None = None) -> Atom:
-        """The atom of a size, which isn't negative. expr: an expression for it, where that is not to name numbers that
-        are sizes."""
+        """The atom of a size, which isn't negative. expr: an expression for it that names the dimensions, where the
+        polynomial would have numbers in their place."""
         low = self.low
         if size.number is not None:
             found: Atom = low.static_dim(size.number)
@@ -122,8 +122,8 @@ class Extents:
 
     # --- what compares how ---------------------------------------------------------------------------------------
 
-    def is_least(self, size: Polynomial, assume: bool = True) -> bool:
-        """Whether it isn't negative; assumes so where that may be."""
+    def is_nonnegative(self, size: Polynomial, assume: bool = True) -> bool:
+        """Whether a size is proven not to be negative, or assumed not to be. assume: it may be assumed."""
         if size.number is not None:
             return size.number >= 0
         if len(size.terms) > _TERMS or size.degree > _DEGREE + 1:
@@ -131,10 +131,10 @@ class Extents:
         rest = self._without_counters(size)
         if rest is None:
             return False
-        return self._is_shown(rest) or (assume and self.assuming and self._assume(rest))
+        return self._is_proven(rest) or (assume and self.assuming and self._assume(rest))
 
     def _without_counters(self, size: Polynomial) -> Polynomial | None:
-        """The least that it is over all values of the counters in it."""
+        """The minimum over the values of the counters in a size."""
         for _ in range(_DEPTH):
             inner = [name for name in self.bounds if name in size.variables]
             if not inner:
@@ -144,15 +144,15 @@ class Extents:
             if factor is None:
                 return None
             first, last = self.bounds[name]
-            if self.is_least(factor, assume=False):
+            if self.is_nonnegative(factor, assume=False):
                 size = size.replaced(name, first)
-            elif self.is_least(-factor, assume=False):
+            elif self.is_nonnegative(-factor, assume=False):
                 size = size.replaced(name, last)
             else:
                 return None
         return None
 
-    def _is_shown(self, size: Polynomial) -> bool:
+    def _is_proven(self, size: Polynomial) -> bool:
         if self._is_positive_sum(size):
             return True
         return any(self._is_positive_sum(size - condition) for condition in self.conditions)
@@ -184,7 +184,7 @@ class Extents:
                 self._require(Polynomial.of(2**29) - Polynomial.of(each))
             self._require(size)
             return True
-        # One dimension is at least another one: they are mostly the same.
+        # That one dimension is at least another one is usual, because they are mostly equal.
         factors = sorted(factor for names, factor in size.terms if names)
         if size.degree == 1 and factors == [-1, 1] and size.constant >= -_USUAL:
             self._require(size)
@@ -192,11 +192,11 @@ class Extents:
         return False
 
     def _require(self, size: Polynomial) -> None:
-        if not self._is_shown(size):
+        if not self._is_proven(size):
             self.conditions.append(size)
 
     def are_equal(self, a: Atom, b: Atom) -> bool:
-        """Whether two dimensions are one size. Raises Assumed where it is to be assumed that they are."""
+        """Whether two dimensions are equal. Raises Assumed where that is going to be assumed."""
         if a == b:
             return True
         x, y = self.of(a), self.of(b)
@@ -213,7 +213,7 @@ class Extents:
 
     @property
     def guards(self) -> list[ir.Expr]:
-        """The conditions of which none must hold for the kernel to fit."""
+        """The conditions under which the kernel must not run."""
         found: list[ir.Expr] = [ir.size_variable(name).compare("!=", value.expr) for name, value in self.equal.items()]
         found += [ir.size_variable(name).compare("<", least) for name, least in self.least.items() if least > 0]
         return found + [size.expr.compare("<", 0) for size in self.conditions]
@@ -231,7 +231,7 @@ class Extents:
         """What is known of the result of an integer op, besides `known`."""
         if len(refs) != 2:
             return known
-        a, b = (form_of(known_of(ref)) for ref in refs)
+        a, b = (polynomial_of(known_of(ref)) for ref in refs)
         if a is None or b is None:
             return known
         if op == "floormod":
@@ -239,57 +239,63 @@ class Extents:
         if op == "maximum":
             return self._larger(a, b, dtype) or known
         if op == "add":
-            form = a + b
+            polynomial = a + b
         elif op == "subtract":
-            form = a - b
+            polynomial = a - b
         elif op == "multiply":
             if all(f.variables and f.variables <= self.entry.keys() for f in (a, b)):
                 # What is multiplied are mostly sizes.
-                self.is_least(a)
-                self.is_least(b)
-            form = a * b
+                self.is_nonnegative(a)
+                self.is_nonnegative(b)
+            polynomial = a * b
         else:
             return known
-        if form.number is not None or len(form.terms) > _TERMS or form.degree > _DEGREE:
+        if polynomial.number is not None or len(polynomial.terms) > _TERMS or polynomial.degree > _DEGREE:
             return known
         least, greatest = limits(dtype)
         if known is None:
-            if not (self.is_least(form - least) and self.is_least(Polynomial.of(greatest) - form)):
+            if not (
+                self.is_nonnegative(polynomial - least) and self.is_nonnegative(Polynomial.of(greatest) - polynomial)
+            ):
                 return None
             known = Known(least, greatest)
-        if known.low < 0 and self.is_least(form, assume=False):
+        if known.low < 0 and self.is_nonnegative(polynomial, assume=False):
             known = Known(0, known.high, known.below, known.wide)
-        return Known(known.low, known.high, known.below, form.expr, form)
+        return Known(known.low, known.high, known.below, polynomial.expr, polynomial)
 
     def _larger(self, a: Polynomial, b: Polynomial, dtype: DType) -> Known | None:
-        """What is known of the maximum of a size and a number that the size is mostly no less than."""
+        """The range of the maximum of a size and a number that the size is assumed to be at least."""
         size, number = (b, a.number) if a.number is not None else (a, b.number)
-        if number is None or size.number is not None or not self.is_least(size - number):
+        if number is None or size.number is not None or not self.is_nonnegative(size - number):
             return None
         return Known(number, limits(dtype)[1], None, size.expr, size)
 
     def _remainder(self, a: Polynomial, b: Polynomial) -> Known | None:
         """What is known of `a % b` where `b` is greater than `a`, or than `-a`."""
         number = a.number
-        if number is None or b.number is not None or not self.is_least(b - number - 1 if number >= 0 else b + number):
+        if (
+            number is None
+            or b.number is not None
+            or not self.is_nonnegative(b - number - 1 if number >= 0 else b + number)
+        ):
             return None
-        form = a if number >= 0 else b + number
-        return Known(max(number, 0), number if number >= 0 else _HUGE * 2 - 1, None, form.expr, form)
+        polynomial = a if number >= 0 else b + number
+        return Known(max(number, 0), number if number >= 0 else _HUGE * 2 - 1, None, polynomial.expr, polynomial)
 
     def nonzero(self, known: Known | None) -> Known | None:
-        """What is known of a divisor, if it is a size that is mostly not 0."""
-        form = form_of(known)
-        if known is None or known.low != 0 or form is None or not self.is_least(form - 1):
+        """The range of a divisor. A size is assumed not to be 0."""
+        polynomial = polynomial_of(known)
+        if known is None or known.low != 0 or polynomial is None or not self.is_nonnegative(polynomial - 1):
             return known
         return known._replace(low=1)
 
-    def is_below(self, form: Polynomial | None, size: Atom) -> bool:
+    def is_below(self, polynomial: Polynomial | None, size: Atom) -> bool:
         """Whether an integer is known to be less than a dimension."""
-        return form is not None and self.is_least(self.of(size) - 1 - form)
+        return polynomial is not None and self.is_nonnegative(self.of(size) - 1 - polynomial)
 
-    def counts(self, counter: str, first: Polynomial, last: Polynomial) -> None:
+    def enter_loop(self, counter: str, first: Polynomial, last: Polynomial) -> None:
         """Says between which sizes a counter is while the body of its loop is being lowered."""
         self.bounds[counter] = (first, last)
 
-    def has_counted(self, counter: str) -> None:
+    def leave_loop(self, counter: str) -> None:
         self.bounds.pop(counter, None)

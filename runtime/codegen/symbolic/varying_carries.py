@@ -1,17 +1,16 @@
-"""Which arrays that a loop carries have other sizes after a trip than before it, found before the loop is lowered.
+"""Finds the arrays carried by loops whose sizes change from trip to trip, before the loops are lowered.
 
     %a = while(%a0) body(%a): %b = concat(%a, %x)       a = a0; n = n0
                                                  →      while ...:
                                                             b = (n + m elements)
                                                             a = b; n = n + m
 
-A loop is lowered under the assumption that the sizes of its carries don't change, and once more where that turns out
-wrong. In a nest of loops the innermost one would be lowered once more for each loop around it. What is found here is
-lowered right at once. A carry is found only where its sizes are surely other ones; what hangs on arithmetic with sizes
-is left to lowering.
+Lowering assumes that the sizes of carries don't change, and lowers a loop again where a size does. In a nest, the
+innermost loop would be lowered once for each loop around it. Carries that are found here are lowered correctly at once.
+A carry is found only if its size certainly changes; where that depends on arithmetic with sizes, lowering finds out.
 
-Each loop and branch is looked at once, whatever stands around it: the sizes of its inputs are names, and results have
-one of these names, or a new size, or one of which nothing is known.
+Each loop and branch is analysed once, whatever surrounds it. The sizes of its inputs are symbols. A result has the size
+of an input, a new size, or an unknown one.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class VaryingCarries:
         self._kept: dict[Node, set[int]] = {}
 
     def of(self, loop: Node) -> set[int]:
-        """The numbers of a loop's carries that were found; whoever finds another one adds it."""
+        """The positions of a loop's carries that were found. Lowering adds those that it finds."""
         if loop not in self._found:
             self._look_at(loop)
         return self._found[loop]
@@ -65,7 +64,7 @@ class VaryingCarries:
         inputs = [_named(value, index) for index, value in enumerate(body.inputs)]
         outputs = list(zip(self._outputs(body, inputs)[:count], inputs))
         found = {k for k, (after, before) in enumerate(outputs) if _differ(after, before)}
-        # What takes over the sizes of such a carry is one, too.
+        # A carry that takes over the size of such a carry is one, too.
         waiting = list(found)
         while waiting:
             source = waiting.pop()
@@ -166,7 +165,7 @@ def _either(one: Size, other: Size) -> Size:
         return one
     if one is None or other is None:
         return None
-    # Two names may be names of one size; a new one is nothing else.
+    # Two symbols may stand for one size; a new size equals no other.
     return New() if New in (type(one), type(other)) or Longer(one) == other or Longer(other) == one else None
 
 
@@ -181,7 +180,7 @@ def _number(node: Node, operands: Sequence[Sizes], numbers: Sequence[Size]) -> S
     if name == "stack_pop":
         return New()
     if name in ("add", "subtract"):
-        # With a number, or a size from before, a new size makes another one; two new ones may make any.
+        # A new size and a constant or an input's size give a new size; two new sizes may give any.
         kinds = {type(each) for each in numbers}
         return New() if New in kinds and kinds & {int, Input} else None
     return numbers[0] if name == "cast" else None
@@ -221,7 +220,7 @@ def _joined(parts: Sequence[Sizes], axis: int) -> Sizes:
 
 
 def _broadcast(operands: Sequence[Sizes]) -> Sizes:
-    """The sizes of an elementwise result: those that operands have in common, but for single rows and numbers."""
+    """The sizes of an elementwise result: those that the operands share, apart from ones that broadcast."""
     known = [each for each in operands if each is not None]
     if not known or len(known) < len(operands):
         return None

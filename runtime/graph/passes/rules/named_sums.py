@@ -1,4 +1,4 @@
-"""Sums over named dimensions become products of matrices, which have a native form.
+"""Sums over named dimensions become products of matrices, which can be compiled.
 
     %1 = einsum(%a, %b) {bij,bkj->bki}         %1 = matmul(%b, %a, transpose_b=True)
     %2 = einsum(%1, %c) {bki,k->bi}            %2 = transpose(%1) {0, 2, 1}
