@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -260,7 +261,9 @@ def _infer_split(inputs: Sequence[Any], attrs: dict) -> tuple:
 def _split_kernel(x: Any, axis: int, sizes: tuple[int, ...]) -> Any:
     if x.shape[axis] != sum(sizes):
         raise ValueError(f"split sizes {sizes} don't add up to dimension {axis} of shape {brackets(x.shape)}")
-    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
+    before = (slice(None),) * (axis % x.ndim)
+    ends = itertools.accumulate(sizes)
+    return tuple([x[(*before, slice(end - size, end))] for size, end in zip(sizes, ends)])
 
 
 SPLIT = register(

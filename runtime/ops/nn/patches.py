@@ -86,11 +86,16 @@ def _view(x: Any, sizes: Any, strides: Any, rates: Any) -> Any:
     return view[(..., *[slice(None, None, r) for r in rates])]
 
 
-def windows(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding, fill: Any) -> Any:
-    """(batch, *places, elements, channels) of an array."""
+def view_of_windows(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding, fill: Any) -> Any:
+    """(batch, *places, channels, *sizes) of an array, or of a copy with its borders."""
     pairs = borders(x.shape[1:-1], sizes, strides, rates, padding)
     padded = np.pad(x, ((0, 0), *pairs, (0, 0)), constant_values=fill) if any(map(any, pairs)) else x
-    view = _view(padded, sizes, strides, rates)
+    return _view(padded, sizes, strides, rates)
+
+
+def windows(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding, fill: Any) -> Any:
+    """(batch, *places, elements, channels) of an array."""
+    view = view_of_windows(x, sizes, strides, rates, padding, fill)
     moved = np.moveaxis(view, len(sizes) + 1, -1)
     return moved.reshape(*moved.shape[: len(sizes) + 1], -1 if moved.size else math.prod(sizes), x.shape[-1])
 
@@ -98,10 +103,10 @@ def windows(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding, fill
 def fold(dy: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
     """Zeros of a shape with windows added."""
     counts = dy.shape[1 : len(attrs["sizes"]) + 1]
-    return _added(lambda number: dy[..., number, :], dy.dtype, counts, fill_holes(shape, holes), **attrs)
+    return added(lambda number: dy[..., number, :], dy.dtype, counts, fill_holes(shape, holes), **attrs)
 
 
-def _added(
+def added(
     part: Callable[[int], Any], dtype: Any, counts: Any, target: Any, sizes: Any, strides: Any, rates: Any, padding: Any
 ) -> Any:
     """Zeros with windows added; `part` gives the elements of all windows that have this number in them."""
@@ -115,9 +120,7 @@ def _added(
 
 
 def _largest(x: Any, sizes: Any, strides: Any, rates: Any, padding: Padding) -> Any:
-    pairs = borders(x.shape[1:-1], sizes, strides, rates, padding)
-    padded = np.pad(x, ((0, 0), *pairs, (0, 0)), constant_values=-np.inf) if any(map(any, pairs)) else x
-    view = _view(padded, sizes, strides, rates)
+    view = view_of_windows(x, sizes, strides, rates, padding, -np.inf)
     offsets = itertools.product(*[range(s) for s in sizes])
     largest: Any = None
     for number, offset in enumerate(offsets):
@@ -140,7 +143,7 @@ def _infer_largest(inputs: Sequence[Any], attrs: dict) -> tuple:
 
 def _largest_grad(dy: Any, numbers: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
     zero = np.zeros((), dy.dtype)
-    return _added(lambda n: blend(numbers == n, dy, zero), dy.dtype, dy.shape[1:-1], fill_holes(shape, holes), **attrs)
+    return added(lambda n: blend(numbers == n, dy, zero), dy.dtype, dy.shape[1:-1], fill_holes(shape, holes), **attrs)
 
 
 def _grad_largest(op: Any, dy: Any, dnumber: Any) -> Sequence[Any]:
