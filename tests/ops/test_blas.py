@@ -30,10 +30,19 @@ def test_small_products_use_one_thread_and_others_all(setting, monkeypatch):
         return a @ b
 
     monkeypatch.setattr(blas.np, "matmul", watched)
-    small, large = np.ones([64, 64], np.float32), np.ones([500, 500], np.float32)
-    assert (blas.matmul(small, small) == 64).all() and (blas.matmul(large, large) == 500).all()
+    small, large = np.ones([100, 100], np.float32), np.ones([500, 500], np.float32)
+    assert (blas.matmul(small, small) == 100).all() and (blas.matmul(large, large) == 500).all()
     assert seen == [1, 2]
     assert setting[0]() == 2
+
+
+def test_products_that_the_library_leaves_to_one_thread_leave_its_setting_alone(setting, monkeypatch):
+    monkeypatch.setattr(blas.one_thread, "_inside", None)  # entering would fail
+    few = np.ones([64, 64])
+    assert (blas.matmul(few, few) == 64).all()
+    assert (blas.matmul(few[None], few) == 64).all()
+    with pytest.raises(TypeError):
+        blas.matmul(np.ones([100, 100]), np.ones([100, 100]))
 
 
 def test_a_product_that_fails_puts_the_threads_back(setting):

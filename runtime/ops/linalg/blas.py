@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 # Multiplications: below the first OpenBLAS stays on one thread itself; beyond the second, some 1 ms, threads pay.
-_FEW, _MANY = 1 << 13, 1 << 26
+_FEW, _MANY = 1 << 18, 1 << 26
 _NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_")
 
 
@@ -80,11 +80,11 @@ if hasattr(os, "register_at_fork"):
 
 def matmul(a: Any, b: Any) -> Any:
     """`np.matmul` of arrays of two dimensions or more."""
-    work = a.size * b.shape[-1]
+    work = a.shape[-2] * a.shape[-1] * b.shape[-1]  # of each product
     if work <= _FEW:
         # Half of the time of `np.matmul`, where that is all there is to it.
         return a.dot(b) if a.ndim == 2 == b.ndim and a.dtype.char in "fd" else np.matmul(a, b)
-    if a.shape[-2] * a.shape[-1] * b.shape[-1] <= _MANY and a.dtype.kind in "fc":
+    if work <= _MANY and a.dtype.kind in "fc":
         with one_thread:
             return np.matmul(a, b)
     return np.matmul(a, b)
