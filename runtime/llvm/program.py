@@ -65,8 +65,8 @@ class Library:
 
     functions   name → definition
     constants   numbers of the module, by name
-    formulas    gives name → something with `symbol(size)`, `module(size)` and `attributes(size)`, see
-                `codegen/math/vector_functions.py`; called when a kernel wants one
+    formulas    gives name → something with `symbol(size)`, `module(size)` (a text, and the functions that it needs) and
+                `attributes(size)`, see `codegen/math/vector_functions.py`; called when a kernel wants one
     """
 
     def __init__(self, text: str, formulas: Callable[[], Mapping[str, Any]]) -> None:
@@ -133,7 +133,8 @@ class Program:
     spmd        whether many threads run the program together: its loops aren't taken apart, and what it allocates may
                 be written by another thread
     writes      whether functions are written; otherwise only their types are inferred
-    modules     formulas that are used: symbol → the module to link
+    modules     formulas that are used: symbol → the text of the module to link
+    needs       functions that these modules declare and others define
     lanes       of each loop whose trips run side by side, how many do
     vectors     whether LLVM may find loops to make vectors of, or functions to write out where they are called
     repeats     whether the kernel has several loops besides those over elements
@@ -157,6 +158,7 @@ class Program:
         self.spmd = spmd
         self.writes = writes
         self.modules: dict[str, str] = {}
+        self.needs: set[str] = set()
         self.lanes: list[int] = []
         self.vectors = True
         self.unrolls = False
@@ -389,7 +391,8 @@ class Program:
         """The symbol of a formula for a type; its module will be linked."""
         symbol: str = formula.symbol(type_.bits, type_.lanes)
         if symbol not in self.modules:
-            self.modules[symbol] = formula.module(type_.bits, type_.lanes)
+            self.modules[symbol], needs = formula.module(type_.bits, type_.lanes)
+            self.needs |= needs
         return symbol
 
     def vector_call(self, w: Writer, name: str, operands: Sequence[Value]) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,13 @@ def _formulas() -> Mapping[str, Any]:
     return FORMULAS
 
 
-def steps(modules: Iterable[str]) -> str:
-    """A module of the vector intrinsics that formulas call, to be linked after loop vectorisation."""
+def steps(module: Any) -> str:
+    """A module of the vector intrinsics that a program's formulas call, to be linked after loop vectorisation."""
+    if not module.modules:
+        return ""
     from runtime.codegen.math import vector_intrinsics
 
-    return vector_intrinsics.definitions(modules)
+    return vector_intrinsics.definitions(module.needs)
 
 
 def program(source: KernelSource) -> Any:
@@ -81,8 +83,7 @@ def compile(
     text = module.text("kernel", source.signature, name)
     outside()
     modules = module.modules.values()
-    later = steps(modules) if modules else ""
-    code = target.machine_code(text, modules, passes=_passes(source, module), later=later)
+    code = target.machine_code(text, modules, passes=_passes(source, module), later=steps(module))
     return target.entry_point(code, name, _symbols()), code
 
 
@@ -105,7 +106,7 @@ def text(source: KernelSource, form: str) -> str:
         return written
     modules = module.modules.values()
     show = target.assembly if form == "asm" else target.optimised_text
-    return show(written, modules, passes=_passes(source, module), later=steps(modules) if modules else "")
+    return show(written, modules, passes=_passes(source, module), later=steps(module))
 
 
 def _passes(source: KernelSource, module: Any) -> target.Passes:

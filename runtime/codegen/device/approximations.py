@@ -8,7 +8,7 @@ correctly rounded results.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from runtime.llvm.function_builder import FunctionBuilder, defined
 
@@ -23,10 +23,9 @@ _INFINITY = "0x7FF0000000000000"
 ERROR = 0  # the error of this computer's results in units in the last place, for tests
 
 
-def definitions(modules: Iterable[str], for_gpu: bool) -> str:
-    """The module that defines those of these instructions that other modules call; empty if they call none."""
-    texts = list(modules)
-    used = [name for name in _INSTRUCTIONS if any(f'@"{symbol(name)}"(' in text for text in texts)]
+def definitions(needs: Container[str], for_gpu: bool) -> str:
+    """The module that defines those of these instructions that other modules need; empty if they need none."""
+    used = [name for name in _INSTRUCTIONS if symbol(name) in needs]
     if not used:
         return ""
     return "\n".join(map(_on_gpu, used)) if for_gpu else _on_host(used)

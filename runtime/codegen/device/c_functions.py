@@ -9,10 +9,11 @@ rest, with an error of at most 2 units in the last place.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 from decimal import Decimal, localcontext
 from typing import Any
 
+from runtime.codegen.math.vector_builder import FormulaModule
 from runtime.llvm.function_builder import FunctionBuilder, defined
 
 _ANGLES = ("sin", "cos", "tan")
@@ -41,13 +42,12 @@ def _two_over_pi() -> list[int]:
     return [int(text[at : at + 64], 2) for at in range(0, len(text), 64)]
 
 
-def definitions(modules: Iterable[str], formulas: Mapping[str, Any]) -> list[str]:
-    """The modules that define `sin`, `cos` and `tan`, if other modules declare them."""
-    texts = list(modules)
-    if not any(f"@{name}(" in text or f'@"{name}"(' in text for text in texts for name in _ANGLES):
+def definitions(needs: Set[str], formulas: Mapping[str, Any]) -> list[FormulaModule]:
+    """The modules that define `sin`, `cos` and `tan`, if other modules need one of them."""
+    if needs.isdisjoint(_ANGLES):
         return []
     # The linker takes only declared functions.
-    return [_text(), *(formulas[name].module(64) for name in ("sin", "cos"))]
+    return [FormulaModule(_text(), frozenset()), *(formulas[name].module(64) for name in ("sin", "cos"))]
 
 
 @functools.cache

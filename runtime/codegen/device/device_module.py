@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.codegen.cache import kernel_cache
-from runtime.codegen.device import approximations, launch_code
-from runtime.codegen.device.c_functions import definitions
+from runtime.codegen.device import approximations, c_functions, launch_code
 from runtime.codegen.device.independence import written
 from runtime.codegen.device.kernel import Given, Kernel, NotOnDevice
 from runtime.codegen.device.library import formulas, library
@@ -136,10 +135,12 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
         raise NotOnDevice(str(reason)) from reason
     parameters = signature(signature_text)
     result = program.function("kernel", parameters).result
-    modules = [*program.modules.values()]
-    modules += definitions(modules, formulas())
-    modules.append(approximations.definitions(modules, record is None))
-    modules.append(vector_intrinsics.definitions(modules, portable=True))
+    modules, needs = [*program.modules.values()], program.needs
+    for each in c_functions.definitions(needs, formulas()):
+        modules.append(each.text)
+        needs |= each.needs
+    modules.append(approximations.definitions(needs, record is None))
+    modules.append(vector_intrinsics.definitions(needs, portable=True))
     stored = written(functions[-1].body)
     changed = tuple(number for number, name in enumerate(functions[-1].parameters) if name in stored)
     items = [item for function in functions for item in ir.walk(function.body)]

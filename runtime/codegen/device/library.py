@@ -499,9 +499,8 @@ class _Scalar:
     def joined(self) -> Any:
         return _ScalarJoined(self._formulas[64].joined, self._formulas[32].joined)
 
-    def module(self, size: int, lanes: int = 1) -> str:
-        text: str = self._formulas[size].scalar_module(size)
-        return text
+    def module(self, size: int, lanes: int = 1) -> Any:
+        return self._formulas[size].scalar_module(size)
 
     def attributes(self, size: int, lanes: int = 1) -> str:
         return "nounwind memory(none) willreturn"

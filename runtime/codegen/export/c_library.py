@@ -63,8 +63,7 @@ def compile_object(name: str, functions: Sequence[CFunction]) -> bytes:
         interface = CInterface(function.parameters, function.results, source, _THREADS, free)
         program = llvm_backend.program(source)
         text = program.text("kernel", source.signature, function.name, interface)
-        modules = list(program.modules.values())
-        parts.append((text, modules, llvm_backend.steps(modules) if modules else ""))
+        parts.append((text, list(program.modules.values()), llvm_backend.steps(program)))
     texts = [text for text, _, _ in parts]
     resident = [(_BLOCKS, 2), (_thread_count(name), 2)]
     products = [kind for kind, symbol in gemm.SYMBOLS.items() if any(f"@{symbol}(" in text for text in texts)]

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from runtime.codegen.kernel.values import StackRef
-from runtime.codegen.lower import counted_loops
+from runtime.codegen.lower import induction_variables
 from runtime.codegen.lower.state import Lowering
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
@@ -47,7 +47,7 @@ def stacks_of_one_scalar_a_trip(node: Node, op: str) -> list[int]:
 
 
 def check_stacks_before(
-    low: Lowering, node: Node, counter: counted_loops.Counter, pushed: Mapping[int, StackRef],
+    low: Lowering, node: Node, counter: induction_variables.Counter, pushed: Mapping[int, StackRef],
     popped: Mapping[int, StackRef],
 ) -> None:  # fmt: skip
     """Reserves capacity for the pushes of all trips of a counted loop, and checks that the stacks are large enough for

@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding
 from llvmlite import ir
@@ -28,7 +28,22 @@ from runtime.llvm import processor
 
 Formula = Callable[..., "SimdValue"]
 
+
+class FormulaModule(NamedTuple):
+    """A module that defines a formula: its text, and the functions that it declares and others define."""
+
+    text: str
+    needs: frozenset[str]
+
+
+def finished(module: Any, text: str | None = None) -> FormulaModule:
+    """An llvmlite module that is complete. text: its text, if it isn't what llvmlite prints."""
+    needs = frozenset(each.name for each in module.functions if each.is_declaration)
+    return FormulaModule(str(module) if text is None else text, needs)
+
+
 PURE = ("nounwind", "readnone")
+STEP = "autograph_step_"  # the symbols of intrinsics of `vector_intrinsics.py` begin with it
 
 
 class SimdValue:
@@ -291,7 +306,7 @@ class FormulaBuilder:
         return SimdValue(self, call)
 
     def _symbol(self, name: str, width: int) -> str:
-        return f"autograph_step_{name}_f{self.size}_{width}"
+        return f"{STEP}{name}_f{self.size}_{width}"
 
     def lookup(self, table: str, index: SimdValue) -> SimdValue:
         """The entry of an integer table at the low bits of `index`."""

@@ -19,7 +19,15 @@ from typing import Any
 from llvmlite import ir
 
 from runtime.codegen.math import vector_intrinsics
-from runtime.codegen.math.vector_builder import PURE, Formula, FormulaBuilder, SimdValue, vector_lengths
+from runtime.codegen.math.vector_builder import (
+    PURE,
+    Formula,
+    FormulaBuilder,
+    FormulaModule,
+    SimdValue,
+    finished,
+    vector_lengths,
+)
 
 SlowPathMask = Callable[["FormulaBuilder", "SimdValue"], "SimdValue"]
 
@@ -49,8 +57,8 @@ class Function:
         """The LLVM attributes of a call."""
         return _attributes(self.symbol(size), size, self.slow_path is not None and width == 1)
 
-    def _module(self, size: int, width: int = 1) -> str:
-        """A module in textual IR that defines the function."""
+    def _module(self, size: int, width: int = 1) -> FormulaModule:
+        """A module that defines the function."""
         module = ir.Module()
         if width == 1:
             self.define(module, size)
@@ -58,16 +66,16 @@ class Function:
             self._define_inline(module, size, width)
         else:
             self._write(module, self.symbol(size, width), FormulaBuilder(None, size, width))
-        return vector_intrinsics.keep_variants(module)
+        return finished(module, vector_intrinsics.keep_variants(module))
 
-    def scalar_module(self, size: int) -> str:
+    def scalar_module(self, size: int) -> FormulaModule:
         """The module without versions for vectors."""
         module = ir.Module()
         if self.slow_path is None:
             self._define_inline(module, size, 1)
         else:
             self._write(module, self.symbol(size), FormulaBuilder(None, size, 1), "alwaysinline")
-        return str(module)
+        return finished(module)
 
     def define(self, module: Any, size: int) -> Any:
         """The function in an llvmlite module, defined there if it isn't yet."""
@@ -127,19 +135,19 @@ class Joined:
         """The LLVM attributes of a call."""
         return _attributes(self.symbol(size), size, width == 1)
 
-    def _module(self, size: int, width: int = 1) -> str:
+    def _module(self, size: int, width: int = 1) -> FormulaModule:
         module = ir.Module()
         symbol = self.symbol(size, width)
         self._write(module, symbol, size, width)
         if width == 1:
             _write_variants(size, lambda w: self._write(module, f"{symbol}_{w}", size, w))
-        return str(module)
+        return finished(module)
 
-    def scalar_module(self, size: int) -> str:
+    def scalar_module(self, size: int) -> FormulaModule:
         """The module without versions for vectors."""
         module = ir.Module()
         self._write(module, self.symbol(size), size, 1, "alwaysinline")
-        return str(module)
+        return finished(module)
 
     def _write(self, module: Any, symbol: str, size: int, width: int, scalar: str = "noinline") -> Any:
         return _write(module, symbol, FormulaBuilder(None, size, width), self.names, self._formula, self._rare, scalar)

@@ -13,17 +13,22 @@ multiplications give the same bits.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 from typing import Any
 
 from llvmlite import ir
 
-from runtime.codegen.math.vector_builder import PURE, FormulaBuilder, SimdValue
+from runtime.codegen.math.vector_builder import PURE, STEP, FormulaBuilder, SimdValue
 from runtime.llvm import processor
 
-_NAMED = re.compile(r'@"?(autograph_step_([a-z]+)_f(32|64)_(\d+))"?\(')
+
+def _named(symbol: str) -> tuple[str, int, int] | None:
+    """The intrinsic of a symbol (`FormulaBuilder.deferred`): its name, the size of floats in bits, the lanes."""
+    if not symbol.startswith(STEP):
+        return None
+    name, size, width = symbol[len(STEP) :].split("_")
+    return name, int(size[1:]), int(width)
 
 
 @functools.cache
@@ -195,24 +200,25 @@ INTRINSICS: dict[str, Callable[..., SimdValue]] = {
 def keep_variants(module: Any) -> str:
     """The text of a module in which the vector variants survive until loop vectorisation, though nothing calls them."""
     text = str(module)
-    names = [name for name, each in module.globals.items() if _NAMED.match(f"@{name}(") and each.is_declaration]
+    names = [name for name, each in module.globals.items() if _named(name) and each.is_declaration]
     if not names:
         return text
     places = ", ".join(f"ptr @{name}" for name in names)
     return f'{text}\n@llvm.compiler.used = appending global [{len(names)} x ptr] [{places}], section "llvm.metadata"\n'
 
 
-def definitions(texts: Iterable[str], portable: bool = False) -> str:
-    """A module that defines all intrinsics that `texts` call, to be linked and inlined after loop vectorisation.
+def definitions(needs: Iterable[str], portable: bool = False) -> str:
+    """A module that defines those of these functions that are intrinsics, to be linked and inlined after loop
+    vectorisation; empty if none is.
 
     portable: without instructions of this processor's; the bits are the same.
     """
-    found = sorted({found for text in texts for found in _NAMED.findall(text)})
+    found = {symbol: named for symbol in sorted(needs) if (named := _named(symbol))}
     if not found:
         return ""
     module = ir.Module()
-    for symbol, name, size, width in found:
-        m = FormulaBuilder(None, int(size), int(width), portable)
+    for symbol, (name, size, width) in found.items():
+        m = FormulaBuilder(None, size, width, portable)
         types = [m.float_type] * 2 if name == "power" else [m.int_type]
         function = ir.Function(module, ir.FunctionType(types[0], types), symbol)
         _write(function, name, m, "available_externally", "alwaysinline")
@@ -222,11 +228,11 @@ def definitions(texts: Iterable[str], portable: bool = False) -> str:
 def define_in(module: Any) -> None:
     """Defines the intrinsics that an llvmlite module declares, as functions."""
     for symbol, declared in list(module.globals.items()):
-        named = _NAMED.match(f"@{symbol}(")
+        named = _named(symbol)
         if named and declared.is_declaration:
-            _, name, size, width = named.groups()
+            name, size, width = named
             # This linkage keeps functions without callers until loop vectorisation.
-            _write(declared, name, FormulaBuilder(None, int(size), int(width)), "weak_odr", "noinline")
+            _write(declared, name, FormulaBuilder(None, size, width), "weak_odr", "noinline")
 
 
 def _write(function: Any, name: str, m: FormulaBuilder, linkage: str, inlining: str) -> None:

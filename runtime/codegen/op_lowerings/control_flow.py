@@ -24,7 +24,7 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel.scalars import variable_of
 from runtime.codegen.kernel.values import NO_VARIABLE, TOKEN, Array, Buffer, Dims, Scalar, StackRef, Vector, Virtual
 from runtime.codegen.loops.scalarize import is_small, items, items_of, vector
-from runtime.codegen.lower.counted_loops import Counter, counter_of
+from runtime.codegen.lower.induction_variables import Counter, counter_of
 from runtime.codegen.lower.loop_stacks import check_stacks_before, stacks_of_one_scalar_a_trip
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step

@@ -6,9 +6,9 @@
         total = total + a[i]
         i = i + 1
 
-Literals and counters of loops (`lower/counted_loops.py`) have ranges, and so do sums, products and remainders of them.
-A check that an index is in bounds, or that a divisor isn't zero, is left out where ranges prove it. How sizes compare
-may change the text of a kernel; the sizes themselves may not.
+Literals and counters of loops (`lower/induction_variables.py`) have ranges, and so do sums, products and remainders of
+them. A check that an index is in bounds, or that a divisor isn't zero, is left out where ranges prove it. How sizes
+compare may change the text of a kernel; the sizes themselves may not.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +75,7 @@ def _compiled(module: Any, source: KernelSource) -> Any:
         warnings.simplefilter("ignore", category=numba.NumbaWarning)
         try:
             # numba has no floats of 16 bits: kernels take their bits.
-            types = re.sub(r"\bb?float16\b", "uint16", source.signature)
+            types = source.signature.replace("bfloat16", "uint16").replace("float16", "uint16")
             return numba.njit(types, **options)(module.kernel)
         except (NumbaError, NotImplementedError, AssertionError, KeyError, TypeError) as error:
             raise Refused(str(error)) from error
