@@ -106,7 +106,7 @@ def _c_library(name: str) -> CallRule:
 def _abs(w: Writer, operands: Sequence[Any], type_: Scalar) -> Value:
     (x,) = operands
     if type_.is_float:
-        return w.program.intrinsic(w, "fabs", x)
+        return Value(x.type, w.fabs(x.type.ir, x.text))
     if not type_.is_signed:
         return x
     below = arithmetic.compare(w, "<", x, literal(0, x.type))
@@ -130,8 +130,8 @@ def _classified(comparison: str, value: float) -> CallRule:
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         x = arithmetic.cast(w, operands[0], result_types.real(operands[0].type.times(1)))
-        size = w.program.intrinsic(w, "fabs", x)
-        found = w.binary(f"fcmp {comparison}", size.text, literal(value, x.type).text, x.type.ir)
+        size = w.fabs(x.type.ir, x.text)
+        found = w.binary(f"fcmp {comparison}", size, literal(value, x.type).text, x.type.ir)
         return Value(BOOL.times(x.type.lanes), found)
 
     return CallRule(write, lanes=True)

@@ -164,6 +164,10 @@ class FunctionBuilder:
         """-x, of a float or a vector of floats."""
         return self.op(f"fneg {type_} {x}")
 
+    def fabs(self, type_: str, x: str) -> str:
+        """The absolute value of a float, or of each lane of a vector."""
+        return self.intrinsic("fabs", type_, f"{type_} {x}")
+
     def ceil_div(self, total: str, parts: str | int) -> str:
         """total / parts, rounded up."""
         return self.binary("sdiv", self.binary("sub", self.binary("add", total, parts), 1), parts)

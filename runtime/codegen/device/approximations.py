@@ -56,12 +56,12 @@ def _emulated(f: FunctionBuilder, name: str) -> str:
     wide = compute(f, f.convert("fpext", "float", _without_subnormals(f, "%x"), "double"))
     right = f.convert("fptrunc", "double", wide, "float")
     bits = f.binary("add", f.convert("bitcast", "float", right, "i32"), ERROR, "i32")
-    size = f.intrinsic("fabs", "float", f"float {right}")
+    size = f.fabs("float", right)
     is_inexact = f.all_of(*(f.binary("fcmp one", size, exact, "float") for exact in ("0.0", _INFINITY)))
     near = f.select(is_inexact, f.convert("bitcast", "i32", bits, "float"), right, "float")
     return _without_subnormals(f, near)
 
 
 def _without_subnormals(f: FunctionBuilder, x: str) -> str:
-    is_small = f.binary("fcmp olt", f.intrinsic("fabs", "float", f"float {x}"), _SMALLEST, "float")
+    is_small = f.binary("fcmp olt", f.fabs("float", x), _SMALLEST, "float")
     return f.select(is_small, f.intrinsic("copysign", "float", "float 0.0", f"float {x}"), x, "float")

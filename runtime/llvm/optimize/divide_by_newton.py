@@ -36,6 +36,7 @@ _CYCLES = 0.78  # cycles of a vector instruction, measured
 _LEAST_GAIN = 1.1  # by how much the loop has to become shorter
 _OF_VECTORS = ("<16 x float>", "<16 x i32>", "<8 x double>", "<8 x i64>")
 _PRODUCTS = ("llvm.fma.", "llvm.fmuladd.")
+_SQRT = "sqrt"
 
 
 @functools.cache
@@ -47,7 +48,7 @@ def _is_known() -> bool:
 
 def may_change(text: str) -> bool:
     """Whether `with_fewer_divisions` may change a module; decided before it is vectorised."""
-    return _is_known() and "fdiv" in text and "@llvm.sqrt" in text
+    return _is_known() and "fdiv" in text and f"@llvm.{_SQRT}" in text
 
 
 def with_fewer_divisions(module: Any) -> str | None:
@@ -79,7 +80,7 @@ def _replaceable(function: Any, used: dict[tuple[str, str], None]) -> dict[str, 
         divisions = [each for each in instructions if each.opcode == "fdiv" and str(each.type) in _COSTS]
         if not divisions:
             continue
-        roots = [each for each in instructions if _is_call(each, "llvm.sqrt.") and str(each.type) in _COSTS]
+        roots = [each for each in instructions if _is_call(each, f"llvm.{_SQRT}.") and str(each.type) in _COSTS]
         kinds = [str(each.type) for each in divisions], [str(each.type) for each in roots]
         quotients, squares = _chosen(*kinds, instructions)
         for kind, chosen in (("quotient", divisions[:quotients]), ("root", roots[:squares])):
@@ -245,7 +246,7 @@ def _root(f: FunctionBuilder, vector: str) -> str:
         g, h = steps.fma(g, e, g), steps.fma(h, e, h)
     product = steps.fma(steps.fma(steps.minus(g), g, "%a"), h, g)
     rare = steps.is_far(steps.above_low(steps.to_bits("%a")))
-    return steps.unless_rare(rare, product, lambda: f.intrinsic("sqrt", vector, f"{vector} %a"))
+    return steps.unless_rare(rare, product, lambda: f.intrinsic(_SQRT, vector, f"{vector} %a"))
 
 
 _RARE = ', !prof !{!"branch_weights", i32 1, i32 1000}'
