@@ -28,7 +28,8 @@ class Loop:
 class FunctionBuilder:
     """Builds one function. Operands are names or integer literals; offsets of pointers are in bytes.
 
-    entry: the stack slots, which come first. lines: all other lines. current: the block that is being written.
+    entry: what comes first: the stack slots, and what fills them. lines: all other lines. current: the block that is
+    being written.
     """
 
     def __init__(self, head: str = "") -> None:
@@ -47,6 +48,14 @@ class FunctionBuilder:
         place = f'%"{name}"' if name is not None else self.name()
         self.entry.append(f"  {place} = alloca {type_}{f', i64 {count}' if count > 1 else ''}, align {align}")
         return place
+
+    @contextlib.contextmanager
+    def at_start(self) -> Iterator[None]:
+        """Writes what stands in its body before all blocks, after the stack slots so far."""
+        kept = self.lines, self._finished
+        self.lines, self._finished = self.entry, False
+        yield
+        self.lines, self._finished = kept
 
     # --- lines -------------------------------------------------------------------------------------------------------
 
@@ -98,6 +107,10 @@ class FunctionBuilder:
     def copy(self, target: str, source: str, count: str) -> None:
         """Copies bytes between blocks of memory that don't overlap."""
         self.line(f"call void @llvm.memcpy(ptr {target}, ptr {source}, i64 {count}, i1 false)")
+
+    def clear(self, place: str, count: str | int) -> None:
+        """Sets bytes to 0."""
+        self.line(f"call void @llvm.memset(ptr {place}, i8 0, i64 {count}, i1 false)")
 
     def prefetch(self, place: str) -> None:
         """Has the processor read memory into its second-level cache."""

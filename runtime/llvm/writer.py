@@ -155,15 +155,16 @@ class Writer(FunctionBuilder):
         self.plans = {} if program.spmd else outer_loop_plan.plans(types)
         self.joined: frozenset[Any] = program.joined_arguments(types)
         if not direct:
-            self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
+            self.stack("i32", "status", align=4)
+            with self.at_start():
+                self.store("i32", 0, "%status")
         elif types.result is not None:
             assert isinstance(types.result, Scalar)
-            self.entry.append(f"  %result = alloca {types.result.ir}")
+            self.stack(types.result.ir, "result")
         if self.gathered:
-            program.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-            self.stack("ptr", "owners", len(self.gathered))
-            size = 8 * len(self.gathered)
-            self.entry.append(f"  call void @llvm.memset.p0.i64(ptr %owners, i8 0, i64 {size}, i1 false)")
+            owners = self.stack("ptr", "owners", len(self.gathered))
+            with self.at_start():
+                self.clear(owners, 8 * len(self.gathered))
         self.declare_new()
 
     def declare_new(self) -> None:
@@ -199,11 +200,11 @@ class Writer(FunctionBuilder):
         if name not in self.gathered:
             place = self.stack("ptr", f"v.{name}.owner")
             if name not in self.borrowed:
-                self.entry.append(f"  store ptr null, ptr {place}")
+                with self.at_start():
+                    self.store("ptr", "null", place)
             return place
-        place = f'%"v.{name}.owner"'
-        self.entry.append(f"  {place} = getelementptr ptr, ptr %owners, i64 {self.gathered[name]}")
-        return place
+        with self.at_start():
+            return self.at("%owners", self.gathered[name], "ptr")
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 

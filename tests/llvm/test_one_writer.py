@@ -34,8 +34,9 @@ def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def written_out(text: str) -> list[str]:
-    """The lines of instructions in a text of several lines."""
-    return [line.strip() for line in text.split("\n") if INSTRUCTION.search(line)] if "\n" in text else []
+    """The lines of instructions in a text that a function may consist of: one of several lines, or an indented one."""
+    is_part = "\n" in text or text.startswith("  ")
+    return [line.strip() for line in text.split("\n") if INSTRUCTION.search(line)] if is_part else []
 
 
 def intrinsics(tree: ast.AST) -> Iterator[str]:
@@ -51,6 +52,7 @@ def intrinsics(tree: ast.AST) -> Iterator[str]:
 def test_instructions_are_recognised() -> None:
     text = "define void @f(i64 %x) {\n  %y = add i64 %x, 1\n  br label %out\nout:\n  ret void\n}\n"
     assert len(written_out(text)) == 4
+    assert written_out("  store i64 0, ptr %x")
     assert not written_out("declare ptr @malloc(i64)\n@kept = internal global i64 0\n")
 
 

@@ -37,7 +37,8 @@ class VersionSelect:
 
     def _place(self, first: int = 0) -> str:
         place = self.w.stack("i64")
-        self.w.entry.append(f"  store i64 {first}, ptr {place}")
+        with self.w.at_start():
+            self.w.store("i64", first, place)
         return place
 
     def choose(self, active: str, together: str, alone: str) -> None:
