@@ -41,10 +41,13 @@ def _features() -> frozenset[str]:
 
 @functools.cache
 def _roots(parts: int) -> list[Decimal]:
-    """2 ** (j / parts), to 60 digits."""
+    """2 ** (j / parts), to 60 digits. parts: a power of two."""
     with localcontext() as context:
         context.prec = 60
-        return [Decimal(2) ** (Decimal(j) / parts) for j in range(parts)]
+        root = Decimal(2)
+        for _ in range(parts.bit_length() - 1):  # powers of fractions would take a millisecond
+            root = root.sqrt()
+        return [root**j for j in range(parts)]
 
 
 def _root(m: FormulaBuilder) -> list[int]:
