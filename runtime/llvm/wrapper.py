@@ -91,9 +91,10 @@ SUPPORT = "\n".join([
     exceptions("TypeError"),
     objects("numpy_array_type", "numpy_true", "numpy_false"),
     r'@wrong = private constant [33 x i8] c"wrong arguments for this kernel\21\00"',
-    defined("internal void @release(ptr %capsule) nounwind", _release),
+    defined("internal void @release(ptr %capsule) noinline optnone nounwind", _release),
     defined(
-        "internal ptr @array_object(ptr %owner, ptr %data, ptr %dtype, i32 %rank, ptr %dims) noinline nounwind",
+        "internal ptr @array_object(ptr %owner, ptr %data, ptr %dtype, i32 %rank, ptr %dims) "
+        "noinline optnone nounwind",
         _new_array,
     ),
 ])  # fmt: skip
