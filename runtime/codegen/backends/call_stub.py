@@ -75,7 +75,7 @@ def make_stub(
     bits: bool = False,
 ) -> NativeCall:
     """The stub for an entry point. gives_numpy: it returns NumPy scalars, except for int64, which is Python's int
-    unless `int64` says so. bits: it takes and gives the bits of float16 and bfloat16. load_general: see
+    unless `int64` says so. bits: it takes and returns the bits of float16 and bfloat16. load_general: see
     `make_device_stub`."""
     space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
     space["uint16"] = np.uint16
@@ -157,7 +157,7 @@ def make_stub(
 
 @functools.lru_cache(256)
 def _code(text: str, name: str) -> CodeType:
-    """A stub's code. The kernels of a graph's parts have few forms of stubs between them."""
+    """A stub's code, compiled once for all kernels with such a stub: the parts of a graph need few different ones."""
     # Named after this file, so that tracebacks leave the stub out like the rest of the project.
     return compile(text, f"{__file__}: call of {name}", "exec")
 

@@ -37,7 +37,7 @@ class Counters:
 @dataclass(frozen=True)
 class Record:
     """How a kernel came into this process: its file (None: in memory only), whether its code was loaded from disk, how
-    many seconds that or compiling took, what was wrong with the cache, and which compiler made it."""
+    many seconds loading or compiling took, what was wrong with the cache, and which compiler made it."""
 
     name: str
     path: Path | None
@@ -95,8 +95,8 @@ def _chosen() -> list[Compiler]:
 
 
 def check_environment() -> None:
-    """Raises InvalidArgumentError if an environment variable has an invalid value: a mistake of the user's, which is to
-    be raised by a call rather than reported as a failure of the compiler."""
+    """Raises InvalidArgumentError if an environment variable has an invalid value. That is a mistake of the user's, so
+    the call raises it; it isn't reported as a failure of the compiler."""
     _chosen()
     try:
         eviction.bound()

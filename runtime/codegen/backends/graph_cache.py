@@ -1,4 +1,4 @@
-"""The index from graphs to their kernels on disk, which saves a new process the lowering: it takes longer than loading.
+"""The index from graphs to their kernels on disk. It saves a new process the lowering, which takes longer than loading.
 
     <cache>/kernels/g_7c01….index   named by a hash of the graph and of all that lowering depends on; a line with a
                                     digest, then the kernel's name and calling convention
@@ -62,7 +62,7 @@ class CachedKernel:
 
 
 def _general(graph: Graph) -> KernelSource:
-    from runtime.codegen.lower.lower_graph import lower  # imports all lowerings, which a cache hit mostly does without
+    from runtime.codegen.lower.lower_graph import lower  # imports all lowerings, which a cache hit seldom needs
 
     return lower(graph, assuming=False)
 
@@ -135,7 +135,7 @@ def _this_build() -> str | None:
 
 
 class _Unknown(Exception):
-    """Something in a graph that has no text to tell it from others."""
+    """Something in a graph that can't be described by a text."""
 
 
 def _graph(graph: Graph, parts: list[str]) -> None:

@@ -77,8 +77,8 @@ def platform_key() -> str:
 
 
 def _modules(package: bytes, names: bytes) -> list[bytes]:
-    """The modules that `from package import names` may be of: the package, or some in it. (Of `a as b` and comments,
-    more than there are: what isn't a module is left out.)"""
+    """The modules that `from package import names` may refer to: the package, or modules in it. (`a as b` and comments
+    give further names; the caller drops those that aren't modules.)"""
     found = _NAME.findall(names)
     return [package, *(package + b"." + name for name in found)] if package else found
 

@@ -19,7 +19,8 @@ from runtime.llvm import memory, target, threads
 from runtime.llvm.function_builder import FunctionBuilder, defined
 from runtime.ops.random.stateful import Borrowed
 
-# What kernels allocate large arrays by. The C library's own: a library doesn't keep memory that is free.
+# The functions by which kernels allocate large arrays: the C library's own, because a library must not keep freed
+# memory.
 _BLOCKS = f"""
 declare ptr @malloc(i64)
 declare void @free(ptr)

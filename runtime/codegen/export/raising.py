@@ -1,4 +1,5 @@
-"""Errors of C libraries. A kernel's check has a text with numbers in it; Python raises objects of any class.
+"""Errors of C libraries. Python raises objects of any class; a kernel's check has a class of TensorFlow's and a text
+with numbers in it.
 
     raise ValueError(f"{n} of {rows} rows")     assert(n >= rows, n) {message="{0} of <float32[?, 3]> rows", formatted}
 

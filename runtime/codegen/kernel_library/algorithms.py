@@ -11,9 +11,9 @@ from numba import njit
 
 @njit(nogil=True)
 def place_in(sequence: Any, first: int, count: int, value: Any, right: bool) -> int:
-    """Where a value goes in a sorted sequence of `count` elements from `first` on, before its equals or after them. NaN
-    comes after all numbers. What is left to search shrinks the same way for every value, so that the processor is never
-    surprised, and searches overlap."""
+    """The position at which a value is inserted into a sorted sequence of `count` elements from `first` on, before or
+    after equal elements. NaN comes after all numbers. The search halves its interval in the same way for every value:
+    without branches to mispredict, searches overlap."""
     if count == 0:
         return 0
     place = first
@@ -37,8 +37,9 @@ def place_in(sequence: Any, first: int, count: int, value: Any, right: bool) -> 
 
 @njit(nogil=True)
 def top_of_row(x: Any, begin: int, length: int, values: Any, places: Any, at: int, k: int) -> None:
-    """The k largest of `length` elements from x[begin] on, in order, and where they are: equal ones as they come, NaN
-    first. Blocks that have nothing larger than the least of those found are passed over."""
+    """The k largest of `length` elements from x[begin] on, in descending order, and their positions. Equal elements
+    keep their order, and NaN comes first. Blocks without an element larger than the least of those found are
+    skipped."""
     count = 0
     start = 0
     while start < length and k > 0:
@@ -75,8 +76,8 @@ def top_of_row(x: Any, begin: int, length: int, values: Any, places: Any, at: in
 def solved(matrix: Any, at: int, size: int, out: Any, to: int, columns: int) -> int:
     """Solves linear equations by elimination with partial pivoting (Golub and Van Loan, "Matrix Computations", 3.4).
 
-    The square matrix from `at` on becomes its triangular factors, the right sides from `to` on become the solutions.
-    Gives how often rows changed places; -1 for a singular matrix.
+    Overwrites the square matrix from `at` on by its triangular factors, and the right sides from `to` on by the
+    solutions. Returns the number of row exchanges; -1 for a singular matrix.
     """
     swaps = 0
     for k in range(size):
@@ -118,10 +119,11 @@ def solved(matrix: Any, at: int, size: int, out: Any, to: int, columns: int) -> 
 def order_of_row(
     x: Any, begin: int, length: int, descending: bool, places: Any, keys: Any, other_keys: Any, other_places: Any
 ) -> None:
-    """Which of the `length` elements from x[begin] on comes first, second and so on: equal ones keep their order, NaN
-    comes last, or first if descending. The keys and the others are room for as many elements at the same positions.
+    """The permutation that sorts the `length` elements from x[begin] on. The sort is stable; NaN comes last, or first
+    if descending. The arrays of keys and the others are scratch memory, used at the same positions.
 
-    Runs of eight are sorted by insertion, then merged, twice as long each time (Knuth, "Sorting and Searching", 5.2.4).
+    Runs of eight are sorted by insertion, then merged into runs of twice the length (Knuth, "Sorting and Searching",
+    5.2.4).
     """
     for i in range(length):
         key = x[begin + i]
@@ -189,8 +191,8 @@ def merge_runs(
 
 @njit(nogil=True)
 def cholesky(matrix: Any, at: int, size: int) -> bool:
-    """Makes of the square matrix from `at` on its lower triangular factor, row by row (Golub and Van Loan, "Matrix
-    Computations", 4.2); False where it isn't positive definite. The upper triangle isn't read. NaN makes NaN."""
+    """Overwrites the square matrix from `at` on by its lower triangular factor, row by row (Golub and Van Loan, "Matrix
+    Computations", 4.2). Returns False if it isn't positive definite. The upper triangle isn't read. NaN propagates."""
     for i in range(size):
         row = at + i * size
         for j in range(i + 1):
@@ -213,8 +215,8 @@ def cholesky(matrix: Any, at: int, size: int) -> bool:
 def substituted(
     matrix: Any, at: int, size: int, out: Any, to: int, columns: int, lower: bool, transposed: bool
 ) -> bool:
-    """Solves triangular equations: the right sides from `to` on become the solutions. False for a singular matrix.
-    lower: of the matrix as it lies in memory; the other triangle isn't read."""
+    """Solves triangular equations: overwrites the right sides from `to` on by the solutions. Returns False for a
+    singular matrix. lower: which triangle of the matrix in memory is used; the other one isn't read."""
     forward = lower != transposed
     for step in range(size):
         i = step if forward else size - 1 - step

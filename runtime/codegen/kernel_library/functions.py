@@ -43,7 +43,7 @@ _interrupt_occurred = types.ExternalFunction("PyOS_InterruptOccurred", types.int
 
 @njit
 def interrupted() -> Any:
-    """Whether the user has pressed Ctrl-C since the last question; always false outside of the main thread."""
+    """Whether the user has pressed Ctrl-C since the last call; always false outside of the main thread."""
     state = _take_lock()
     occurred = _interrupt_occurred()
     _give_lock(state)
@@ -175,7 +175,7 @@ def from_bfloat16(half: Any) -> Any:
 
 @njit(nogil=True)
 def to_bfloat16(x: Any) -> Any:
-    """The nearest, of two the even one; NaN as ml_dtypes has it."""
+    """Rounds to nearest, ties to even; NaN becomes ml_dtypes' NaN."""
     bits = np.uint32(as_bits(x))
     if x != x:
         return np.uint16(bits >> 16 & 0x8000 | 0x7FC0)
@@ -184,7 +184,8 @@ def to_bfloat16(x: Any) -> Any:
 
 @njit(nogil=True)
 def from_float16(half: Any) -> Any:
-    """Exponent and mantissa at the place where float32 has them are the number times 2 ** -112, subnormal ones too."""
+    """Exponent and mantissa, moved to their position in a float32, are the number times 2 ** -112; also of subnormal
+    numbers."""
     bits = np.uint32(half)
     shifted = np.int32((bits & 0x7FFF) << 13)
     if bits & 0x7C00 == 0x7C00:
@@ -195,7 +196,7 @@ def from_float16(half: Any) -> Any:
 
 @njit(nogil=True)
 def to_float16(x: Any) -> Any:
-    """The nearest, of two the even one."""
+    """Rounds to nearest, ties to even."""
     bits = np.uint32(as_bits(x))
     sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
     if x != x:
@@ -209,8 +210,9 @@ def to_float16(x: Any) -> Any:
 
 @njit(nogil=True)
 def rounded_to_odd(x: Any) -> Any:
-    """A float64 as float32; if there is none such, the one beside it whose last bit is set. So that it can be rounded
-    once more: see S. Boldo and G. Melquiond, Emulation of a FMA and correctly rounded sums, 2008."""
+    """Rounds a float64 to float32, to odd: an inexact result is the neighbour whose last bit is set. Rounding the
+    result once more gives what one rounding would: see S. Boldo and G. Melquiond, Emulation of a FMA and correctly
+    rounded sums, 2008."""
     near = np.float32(x)
     if x != x or np.float64(near) == x:
         return near
@@ -236,7 +238,7 @@ def nonfinite_scalar(x: Any) -> int:
 
 @njit(nogil=True)
 def nonfinite(buffer: Any) -> int:
-    """What there is besides finite numbers: 0 nothing, 1 NaN, 2 infinities, 3 both."""
+    """Which kinds of numbers that aren't finite there are: 0 none, 1 NaN, 2 infinities, 3 both."""
     found = 0
     for i in range(buffer.size):
         x = buffer[i]

@@ -50,7 +50,7 @@ def fill_words(out: Any, begin: int, low: Any, high: Any, key: Any) -> None:
     for i in range(blocks):
         number = first + np.uint64(i)
         upper = carried + np.uint64(number < first)
-        # As above, but written out: LLVM makes vectors of several blocks of this, and of calls it makes none.
+        # The rounds are written out, because LLVM vectorises them over several blocks, but not calls.
         a = number & mask
         b = number >> half
         c = upper & mask
@@ -108,8 +108,8 @@ def normal_float64(first: Any, second: Any, cosine: bool) -> Any:
 
 @njit(nogil=True)
 def fill_truncated(out: Any, group: int, wide: bool, low: Any, high: Any, key: Any) -> None:
-    """Writes a group of normal numbers below 2 in size: four, or two of float64. Each has 256 blocks for each of its
-    numbers by itself, and takes the first that are small enough."""
+    """Writes a group of normal numbers between -2 and 2: four, or two of float64. Each group has 256 blocks of its own
+    for each of its numbers, and takes the first numbers that lie in the range."""
     size = 2 if wide else 4
     begin = group * size
     end = min(begin + size, out.size)
@@ -137,8 +137,8 @@ def fill_truncated(out: Any, group: int, wide: bool, low: Any, high: Any, key: A
 
 @njit(nogil=True)
 def fill_permutation(out: Any, low: Any, high: Any, key: Any) -> None:
-    """0, 1, ... in random order, by the shuffle of Fisher and Yates: an element changes places with itself or one after
-    it, each time by another word."""
+    """0, 1, ... in random order, by the shuffle of Fisher and Yates: each element is exchanged with itself or a later
+    one, chosen by a word of its own."""
     for i in range(out.size):
         out[i] = i
     for i in range(out.size - 1):
@@ -155,8 +155,9 @@ def fill_permutation(out: Any, low: Any, high: Any, key: Any) -> None:
 def draw_classes(
     logits: Any, begin: int, classes: int, sums: Any, out: Any, at: int, count: int, low: Any, high: Any, key: Any
 ) -> None:
-    """Draws `count` classes with the probabilities of a row of logits: numbers from `at` on of a stream, looked up in
-    the sums of the classes' weights. Not finite logits count as no class. sums: room for a row at the same place."""
+    """Draws `count` classes with the probabilities of a row of logits: looks up a stream's numbers from `at` on in the
+    cumulative sums of the classes' weights. A class whose logit isn't finite is never drawn. sums: scratch memory for a
+    row."""
     top = -np.inf
     for j in range(begin, begin + classes):
         here = np.float64(logits[j])

@@ -1,4 +1,4 @@
-"""All functions over floats that kernels have of their own: name → how it is written (`lane_functions.Function`)."""
+"""The table of all elementary functions that are built here: name → `vector_functions.Function`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Elementary functions of float32 for GPUs: formulas of their own where those of the processor take many instructions.
 
-A GPU's threads take no vectors, so that tables cost loads and exact division a call; on the other hand it has
-instructions for 2**x and 1 / x, whose results are nearly right (`vector_builder.py`, `approximate`). At most 2 units in
-the last place over all numbers, if those are off by at most 1; special values are C99's. The bits are not those of the
-processor's formulas, of which float64 has none but these.
+On a GPU, a table costs loads and an exact division costs a call. But there are approximate instructions for 2**x and 1
+/ x (`vector_builder.py`, `approximate`). If these are off by at most 1 unit in the last place, the functions are off by
+at most 2 over all numbers; special values are C99's. The bits differ from those of the processor's formulas. float64
+uses the processor's formulas on GPUs, too.
 
 Coefficients: as in `coefficients.py`.
 
@@ -28,12 +28,12 @@ _TANH = (-0.3333326, 0.1333083, -0.05368802, 0.02046941, -0.005515154)
 _MAGIC = 1.5 * 2.0**23  # adding it rounds to a whole number, whose bits are then the lowest ones
 _LOG2_E = (1.4426950216293335, 1.9259629911266175e-08)
 _LN2 = (0.693145751953125, 1.42860677e-06)
-# No part is below 0, so that n = 0 keeps the sign of -0.
+# No part is negative, so that n = 0 keeps the sign of -0.
 _PI = (3.141592502593994, 1.5099578831723193e-07, 1.078060505991553e-14)
 
 
 def _horner(m: FormulaBuilder, x: SimdValue, coefficients: tuple[float, ...]) -> SimdValue:
-    """c[0] + c[1] x + c[2] x**2 + ...: other threads hide what the chain takes."""
+    """c[0] + c[1] x + c[2] x**2 + ...: other threads hide the latency of the chain."""
     result = m.number(coefficients[-1])
     for each in reversed(coefficients[:-1]):
         result = m.fma(x, result, each)

@@ -180,7 +180,7 @@ def _attributes(symbol: str, size: int, has_variants: bool) -> str:
 
 
 def _variants(symbol: str, size: int) -> str:
-    """The variants of a scalar function for vectors, in the words of LLVM's attribute."""
+    """The vector variants of a scalar function, in the syntax of LLVM's attribute."""
     widths = [bits // size for bits in vector_lengths()]
     return ",".join(f"_ZGV_LLVM_N{w}v_{symbol}({symbol}_{w})" for w in widths)
 

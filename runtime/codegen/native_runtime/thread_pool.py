@@ -288,7 +288,7 @@ def _share(f: FunctionBuilder, threads: str) -> None:
 
 
 def _wait(f: FunctionBuilder) -> str:
-    """Waits for the end of all parts. How often it looked."""
+    """Waits for the end of all parts. Returns the number of attempts."""
     with f.forever(("i64", "0")) as loop:
         (looks,) = loop.values
         f.jump_if(f.binary("icmp sge", f.load_atomic("i64", "@done", "acquire"), "%count"), loop.end)
