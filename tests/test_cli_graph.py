@@ -135,7 +135,7 @@ def test_llvm_and_assembly(program, capsys):
     for stage in ("llvm", "optimized-llvm", "asm"):
         code, texts[stage], err = run(capsys, "graph", f"{program}:step", f"--{stage}", *signature)
         assert (code, err) == (0, "")
-    assert "%status = alloca i32" in texts["llvm"] and "define ptr @kernel(" in texts["llvm"]
+    assert '%"status" = alloca i32' in texts["llvm"] and "define ptr @kernel(" in texts["llvm"]
     assert "target triple" in texts["optimized-llvm"] and "%status = alloca" not in texts["optimized-llvm"]
     assert "define ptr @kernel(" in texts["optimized-llvm"]
     assert "kernel:\n" in texts["asm"] and "define" not in texts["asm"]
