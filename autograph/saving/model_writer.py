@@ -79,7 +79,10 @@ def save(obj: Any, export_dir: str | os.PathLike[str], signatures: Any = None, o
 
 def _signatures(obj: Any, given: Any) -> dict[str, Function]:
     if given is None:
-        default = getattr(obj, "_default_save_signature", None)  # what Keras' models have for this
+        try:
+            default = getattr(obj, "_default_save_signature", None)  # what Keras' models have for this
+        except TypeError:  # Keras' can't say what a model takes whose `call` has several parameters
+            default = None
         if isinstance(default, Function):
             return {SERVING_DEFAULT: _signature(SERVING_DEFAULT, default)}
         things = Things(obj)

@@ -383,6 +383,23 @@ class TestSaving:
         call = {"call": other, "predict": lambda x: other.predict(x, verbose=0), "function": ag.function(other)}[first]
         np.testing.assert_allclose(call(ROWS), model(ROWS), rtol=1e-5, atol=1e-6)
 
+    def test_a_model_of_several_parameters(self, keras, tmp_path):
+        class Sum(keras.Model):
+            def build(self, *shapes):
+                pass
+
+            @ag.function
+            def call(self, *parts):
+                return sum(parts)
+
+        model = Sum()
+        parts = [ag.constant(float(i)) for i in range(3)]
+        assert float(model(*parts)) == 3
+        ag.saved_model.save(model, tmp_path / "model")
+        loaded = ag.saved_model.load(tmp_path / "model")
+        assert float(loaded.call(*parts)) == 3
+        assert not loaded.signatures
+
     def test_export(self, keras, tmp_path):
         model = self.model(keras)
         model.export(tmp_path / "model", verbose=False)
