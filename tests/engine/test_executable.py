@@ -234,6 +234,35 @@ def test_what_is_not_due_waits_for_a_pause(monkeypatch: Any) -> None:
     worker.close()
 
 
+def test_a_pause_is_one_of_the_calls_of_all_threads(monkeypatch: Any) -> None:
+    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
+    worker, began = background.Worker(), threading.Event()
+    entered, leave = threading.Event(), threading.Event()
+
+    def call_once() -> None:
+        with worker.interpreting():
+            pass
+
+    def call_for_long() -> None:
+        with worker.interpreting():
+            entered.set()
+            leave.wait(60.0)
+
+    threads = [threading.Thread(target=target) for target in (call_for_long, *[call_once] * 4)]
+    with worker.interpreting():
+        for thread in threads:
+            thread.start()
+        assert entered.wait(60.0)
+        worker.submit(began.set, gain=lambda: 0.5)
+    for thread in threads[1:]:
+        thread.join()
+    assert not began.wait(5 * background.QUIET)
+    leave.set()
+    assert began.wait(60.0)
+    threads[0].join()
+    worker.close()
+
+
 def test_what_is_due_does_not_wait_for_a_pause(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, began = background.Worker(), threading.Event()
