@@ -10,6 +10,7 @@ and then: 20 ms where a few libraries are loaded, which a first call would wait 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import threading
 from collections.abc import Iterator
@@ -58,8 +59,12 @@ def resume() -> None:
 
 def count_as_old() -> None:
     """All objects that there are count as ones that the collector has looked through: what importing has made lives on,
-    and the first look at it, in the middle of a first call, would take 10 ms."""
+    and the first look at it, in the middle of a first call, would take 10 ms, or 50 where Keras is imported."""
     # Else somebody keeps objects away from the collector, whom the next lines would undo.
     if gc.get_freeze_count() <= _FROZEN_AT_START:
         gc.freeze()
         gc.unfreeze()
+
+
+# The same at the first trace, after which it does nothing: libraries may have been imported after this project.
+count_imports_as_old = functools.cache(count_as_old)

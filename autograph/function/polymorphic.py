@@ -36,7 +36,7 @@ from autograph.operators.unbound import name_assignment
 from autograph.operators.unconverted import explain_type_error
 from runtime import nest, profiling
 from runtime.autodiff.budget import as_budget
-from runtime.collecting import rarely
+from runtime.collecting import count_imports_as_old, rarely
 from runtime.context import ctx, hold_back, placing
 from runtime.recursion import room
 from runtime.tensor import EagerTensor
@@ -229,6 +229,7 @@ class Function(Generic[P, Result]):
     def _trace(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if self.input_signature is not None:
             key, args = self._generalise(args, kwargs)
+        count_imports_as_old()
         with self._lock, rarely():
             concrete = self._cache.revive(key) or self._covering(args, kwargs)
             if concrete is None:

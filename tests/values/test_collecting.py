@@ -100,3 +100,21 @@ def test_tracing_is_such_a_block():
     f(ag.constant(1.0))
     assert seen[0] > 10_000
     assert gc.get_threshold() == (700, 10, 10)
+
+
+def test_the_first_trace_counts_what_was_imported_before_it_as_old() -> None:
+    program = """
+import gc
+import subprocess
+import sys
+import autograph as ag
+for _ in range(10):
+    gc.collect(1)
+before = gc.get_count()[2]
+ag.function(lambda x: x + 1)(ag.constant(1))
+print(before, gc.get_count()[2])
+"""
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    before, after = map(int, printed.split())
+    assert before >= 10
+    assert after == 0
