@@ -1,4 +1,6 @@
-"""Checks that a graph is what `ir.py` says a graph is. Tests run it after each pass; it names the culprit."""
+"""Checks that a graph is what `ir.py` says a graph is. `optimize(graph, verify)` runs it after each pass; it names
+the culprit.
+"""
 
 from __future__ import annotations
 

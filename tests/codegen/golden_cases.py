@@ -48,7 +48,9 @@ class Spec:
 def pass_of(case: Case) -> str:
     """The name of the pass that a case is for: that of its file."""
     passes = device_pipeline.PASSES if case.path.parent == DEVICE_PASSES else PASSES
-    return next(name for name, _ in passes if re.sub(r"\W", "_", name) == case.path.stem)
+    files = {re.sub(r"\W", "_", name): name for name, _ in passes}
+    assert case.path.stem in files, f"{case.path.name} should be named after a pass: {', '.join(files)}"
+    return files[case.path.stem]
 
 
 def cases_in(folder: Any) -> list[Case]:
