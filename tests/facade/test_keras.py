@@ -122,6 +122,18 @@ def test_recurrent_networks(keras, kind, both):
     assert found[-1] < found[0]
 
 
+def test_a_sequence_to_a_sequence_of_another_length(keras):
+    """TimeDistributed takes another way where the number of steps isn't known: RepeatVector has to say it."""
+    given = keras.Input((5, 3))
+    _, state = keras.layers.GRU(4, return_state=True)(given)
+    steps = keras.layers.GRU(4, return_sequences=True)(keras.layers.RepeatVector(7)(state), initial_state=state)
+    model = keras.Model(given, keras.layers.TimeDistributed(keras.layers.Dense(2))(steps))
+    model.compile("adam", "mse")
+    x, y = np.ones((12, 5, 3), np.float32), np.ones((12, 7, 2), np.float32)
+    losses = model.fit(x, y, batch_size=4, epochs=3, verbose=0).history["loss"]
+    assert losses[2] < losses[1] < losses[0]
+
+
 def test_a_functional_model_with_attention(keras):
     inputs = keras.Input((10, 16))
     attended = keras.layers.MultiHeadAttention(2, 8)(inputs, inputs)

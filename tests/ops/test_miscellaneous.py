@@ -52,6 +52,22 @@ def test_repeat():
     assert both(lambda x, n: ag.repeat(x, n, axis=1), [[1, 2]], 2) == [[1, 1, 2, 2]]
     with pytest.raises(ag.errors.InvalidArgumentError, match="negative"):
         ag.repeat([1, 2], [1, -1])
+    with pytest.raises(ag.errors.InvalidArgumentError, match="negative"):
+        ag.repeat([1, 2], -1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_repeat_with_a_known_count_keeps_what_is_known_of_the_shape(count):
+    @ag.function(input_signature=[ag.TensorSpec([None, None, 2])])
+    def repeated(x):
+        found = [ag.repeat(x, count, axis) for axis in range(3)]
+        assert [each.shape.as_list() for each in found] == [[None, None, 2], [None, None, 2], [None, None, 2 * count]]
+        assert ag.repeat(ag.reshape(x, [ag.shape(x)[0], 1, -1]), count, 1).shape[1] == count
+        return found
+
+    x = np.arange(12.0, dtype=np.float32).reshape(2, 3, 2)
+    for axis, each in enumerate(repeated(x)):
+        np.testing.assert_array_equal(each, np.repeat(x, count, axis))
 
 
 def test_sequence_mask():

@@ -59,11 +59,23 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
     at = static_axis(axis, known_rank(x, "repeat"), "repeat")
     counts = convert_to_tensor(repeats)
     if counts._shape in ((), (1,)):
+        count = static_value(counts)
+        if count is not None and int(count.item()) >= 0:
+            return _each_repeated(x, int(count.item()), at)
         size = convert_to_tensor(dims(x)[at])
         counts = call("broadcast_like", call("cast", counts, dtype=dtypes.int32), creation.range(size))
     else:
         _need_same_length(counts, x, at)
     return call("gather", x, call("repeated_positions", counts), axis=at)
+
+
+def _each_repeated(x: Tensor, count: int, axis: int) -> Tensor:
+    """Each slice along `axis` `count` times. What is known of the shape stays known."""
+    multiples = tuple(count if i == axis + 1 else 1 for i in range(len(dims(x)) + 1))
+    copies = call("tile", call("expand_dims", x, axis=(axis + 1,)), multiples=multiples)
+    sizes = [size * count if i == axis else size for i, size in enumerate(dims(x))]
+    attr, holes = shape_attr(sizes)
+    return call("reshape", copies, *holes, shape=attr)
 
 
 def _need_same_length(counts: Tensor, x: Tensor, axis: int) -> None:
