@@ -23,6 +23,7 @@ from runtime.codegen.device.kernel import UNKNOWN, ZERO, NotOnDevice
 from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.kernel.source import KernelSource, Unreadable
 from runtime.codegen.lower import lower_graph
+from runtime.engine.settings import wait_for_background
 from runtime.gpu.cuda import Cuda
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import Shape
@@ -100,12 +101,15 @@ def instead_of_the_processor(device: Any) -> Iterator[None]:
     def for_devices(graph: Any, assuming: bool, equal: Any, for_device: bool) -> Any:
         return lowering(graph, assuming, equal, for_device=True)
 
+    # A job that is under way has asked for the compilers already, and would leave its kernel among the entries here.
+    wait_for_background()
     setattr(lower_graph, "Lowering", for_devices)
     driver._compilers, driver._entries = lambda: [OnDevice(device)], {}  # type: ignore[list-item]
     graph_cache.lookup = lambda graph, described=None: None  # the processor's kernels
     try:
         yield
     finally:
+        wait_for_background()
         driver._compilers, driver._entries, graph_cache.lookup = compilers, entries, lookup
         setattr(lower_graph, "Lowering", lowering)
 
