@@ -40,9 +40,14 @@ _ASSET = re.compile(rf"{ASSETS}/[^/\\\0]+")
 
 
 class LoadOptions:
-    """Options of `saved_model.load`; accepted for TensorFlow programs, without effect."""
+    """Options of `saved_model.load`.
 
-    def __init__(self, **options: Any) -> None:
+    With `experimental_load_function_aliases`, the loaded object's `function_aliases` are the functions by the names
+    that `SaveOptions` gave them. Others are accepted for TensorFlow programs, without effect.
+    """
+
+    def __init__(self, experimental_load_function_aliases: bool = False, **options: Any) -> None:
+        self.experimental_load_function_aliases = experimental_load_function_aliases
         self.options = options
 
 
@@ -92,7 +97,8 @@ def load(export_dir: str | os.PathLike[str], tags: Any = None, options: Any = No
 
     Args:
         export_dir: the folder.
-        tags, options: accepted, without effect.
+        tags: accepted, without effect.
+        options: `LoadOptions`.
 
     Raises NotFoundError if there is no saved model, DataLossError if it is damaged, UnimplementedError for a newer
     version, RuntimeError in a traced function.
@@ -105,7 +111,7 @@ def load(export_dir: str | os.PathLike[str], tags: Any = None, options: Any = No
     except NotFoundError:
         raise NotFoundError(f"There is no saved model in {folder}: the file {DOCUMENT} is missing") from None
     try:
-        return _Loader(folder, document).root()
+        return _Loader(folder, document).root(getattr(options, "experimental_load_function_aliases", False))
     except (OpError, MemoryError):
         raise
     # Names, structures and graphs may be wrong in more ways than checks foresee.
@@ -157,7 +163,9 @@ class _Loader:
             )
         return path
 
-    def root(self) -> Any:
+    def root(self, with_aliases: bool) -> Any:
+        aliases = self._document.get("aliases", {})
+        named = {name: at(self._functions, number) for name, number in checked(aliases, dict).items()}
         signatures = {}
         for name, number in field(self._document, "signatures", dict).items():
             function = at(self._functions, number)
@@ -167,6 +175,8 @@ class _Loader:
         root = at(self._things, 0)
         if isinstance(root, LoadedModule):
             vars(root)["signatures"] = Signatures(signatures)
+            if with_aliases:
+                vars(root)["function_aliases"] = named
         return root
 
     # --- values --------------------------------------------------------------------------------------------------

@@ -40,9 +40,14 @@ SERVING_DEFAULT = "serving_default"
 
 
 class SaveOptions:
-    """Options of `saved_model.save`; accepted for TensorFlow programs, without effect."""
+    """Options of `saved_model.save`.
 
-    def __init__(self, **options: Any) -> None:
+    `function_aliases` gives functions names under which `load` finds them: `{"name": function}`, functions of
+    `ag.function`. Others are accepted for TensorFlow programs, without effect.
+    """
+
+    def __init__(self, function_aliases: Mapping[str, Any] | None = None, **options: Any) -> None:
+        self.function_aliases = dict(function_aliases or {})
         self.options = options
 
 
@@ -59,7 +64,7 @@ def save(obj: Any, export_dir: str | os.PathLike[str], signatures: Any = None, o
         signatures: functions to be called by name, with named results: an `ag.function` with an input signature, a
             concrete function, or a dictionary of them by name. One function alone is called "serving_default". By
             default it is the only function of `obj` with an input signature, if there is exactly one.
-        options: accepted, without effect.
+        options: `SaveOptions`.
 
     Raises UnimplementedError for functions that call Python (`py_function`) or return objects of the program's classes;
     TypeError for an object that can't hold any; ValueError for signatures that aren't such functions; OSError if files
@@ -71,7 +76,7 @@ def save(obj: Any, export_dir: str | os.PathLike[str], signatures: Any = None, o
         raise TypeError(
             f"saved_model.save takes an object that holds functions and variables, such as an ag.Module, got {obj!r}"
         )
-    _Saver(obj, _signatures(obj, signatures)).write(Path(os.fspath(export_dir)).absolute())
+    _Saver(obj, _signatures(obj, signatures), _aliases(options)).write(Path(os.fspath(export_dir)).absolute())
 
 
 # --- signatures ------------------------------------------------------------------------------------------------------
@@ -99,6 +104,14 @@ def _signatures(obj: Any, given: Any) -> dict[str, Function]:
         if not isinstance(name, str):
             raise ValueError(f"The name of a signature must be a string, got {name!r}")
     return {name: _signature(name, function) for name, function in given.items()}
+
+
+def _aliases(options: Any) -> dict[str, Function]:
+    found = dict(getattr(options, "function_aliases", {}))
+    for name, function in found.items():
+        if not isinstance(name, str) or not isinstance(function, Function):
+            raise TypeError(f"function_aliases are functions of ag.function by name, got {name!r}: {function!r}")
+    return found
 
 
 def _possible_signature(function: Function) -> Function | None:
@@ -183,7 +196,7 @@ def _named_outputs(name: str, result: Any) -> dict[str, Any]:
 
 
 class _Saver:
-    def __init__(self, root: Any, signatures: dict[str, Function]) -> None:
+    def __init__(self, root: Any, signatures: dict[str, Function], aliases: dict[str, Function]) -> None:
         self._arrays: dict[str, tuple[Any, DType]] = {}
         self._variables: list[Variable] = []
         self._variable_numbers: dict[int, int] = {}
@@ -201,6 +214,7 @@ class _Saver:
         )
         self._root = root
         self._signatures = signatures
+        self._aliases = aliases
         self._things = Things(root)
 
     # --- what is numbered ----------------------------------------------------------------------------------------
@@ -349,6 +363,7 @@ class _Saver:
                 self._asset(thing, taken)
         objects = [self._said(number, taken) for number in range(len(self._things.things))]
         signatures = {name: self._function(function) for name, function in self._signatures.items()}
+        aliases = {name: self._function(function) for name, function in self._aliases.items()}
         variables = [_described(variable) for variable in self._variables]
         for number, constant in enumerate(self._writer.constants):
             self._arrays[f"constants/{number}"] = constant.array, as_dtype(constant.array.dtype)
@@ -362,6 +377,7 @@ class _Saver:
             "producer": _producer(), "data": data, "arrays": descriptions, "constants": len(self._writer.constants),
             "variables": variables, "tensors": self._tensors, "program": self._writer.program(),
             "traces": self._traces, "functions": self._functions, "objects": objects, "signatures": signatures,
+            **({"aliases": aliases} if aliases else {}),
         }  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
         for name, source in self._files.items():

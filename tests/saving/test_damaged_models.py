@@ -126,6 +126,8 @@ def test_missing_files(folder):
     lambda d: d["traces"][0]["variables"].clear(),
     lambda d: d["traces"][0].update(result={"composite": ["Popen", [], []]}),
     lambda d: d["signatures"].update(other=99),
+    lambda d: d.update(aliases={"other": 99}),
+    lambda d: d.update(aliases=[0]),
     lambda d: d.pop("program"),
 ])  # fmt: skip
 def test_changed_by_hand(folder, change):

@@ -55,6 +55,21 @@ def test_a_model_with_much_in_it(tmp_path, words):
     assert found == expected
 
 
+def test_functions_have_other_names(tmp_path):
+    @ag.function(input_signature=[ag.TensorSpec([None])])
+    def double(x):
+        return x * 2.0
+
+    model = module(double=double)
+    ag.saved_model.save(model, tmp_path, options=ag.saved_model.SaveOptions(function_aliases={"twice": double}))
+    loaded = ag.saved_model.load(tmp_path, options=ag.saved_model.LoadOptions(experimental_load_function_aliases=True))
+    assert loaded.function_aliases["twice"] is loaded.double
+    assert loaded.function_aliases["twice"]([1.0, 2.0]).numpy().tolist() == [2.0, 4.0]
+    assert not hasattr(ag.saved_model.load(tmp_path), "function_aliases")
+    with pytest.raises(TypeError, match="function_aliases are functions of ag.function by name, got 'twice': 3"):
+        ag.saved_model.save(model, tmp_path, options=ag.saved_model.SaveOptions(function_aliases={"twice": 3}))
+
+
 @pytest.mark.parametrize("folder", GOLDEN, ids=lambda path: path.name)
 def test_models_of_all_versions_load(folder):
     found = golden_models.use(ag.saved_model.load(folder))
