@@ -38,7 +38,7 @@ from runtime.autodiff.residuals import (
     stored_type,
 )
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, taken_sum, walk_back
-from runtime.autodiff.zeros import exact_zeros_for, zeros_for
+from runtime.autodiff.zeros import exact_zeros_for, with_shape, zeros_for
 from runtime.context import ctx
 from runtime.graph.builder import Builder, emit_while, join_types, trace_region
 from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
@@ -254,7 +254,8 @@ class _Adjoint:
         for outer, own in self.builder.captured.items():
             mapping[own] = forward[outer] if outer.graph is self.body else builder.use(outer)
         for own, given in zip([*self.arrived, *self.totals], [*arrived, *totals]):
-            mapping[own] = builder.use(given)
+            # What the body's adjoint was built for; the loop around it may know less.
+            mapping[own] = builder.use(with_shape(given, own.type))
         copy_nodes(graph.nodes, builder.graph, mapping)
         return [
             before,

@@ -22,7 +22,7 @@ from typing import Any
 
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, walk_back
-from runtime.autodiff.zeros import exact_zeros_for, zeros_for
+from runtime.autodiff.zeros import exact_zeros_for, with_shape, zeros_for
 from runtime.context import ctx
 from runtime.errors import UnimplementedError
 from runtime.graph.builder import Builder, emit_call, emit_functions
@@ -31,9 +31,8 @@ from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.rewrites.explicit_captures import pass_captures
 from runtime.graph.passes.rewrites.silence import runs_once, silenced
 from runtime.graph.spans import at_span
-from runtime.ops.arrays.shape_ops import ensure_shape
 from runtime.thread_state import propagated
-from runtime.types import TensorType, TokenType
+from runtime.types import TokenType
 
 # Attributes of `call` nodes while `recursive_results.py` works: the number of a call, and, of a call of an adjoint, the
 # number of the call that it belongs to.
@@ -152,7 +151,7 @@ def _adjoint_function(name: str, function: Graph) -> Builder:
             if is_differentiable(own.type):
                 found = cotangents.get(builder.tensor(own))
                 found = exact_zeros_for(builder.tensor(own)) if found is None else found
-                results.append(ensure_shape(found, own.type.shape) if isinstance(own.type, TensorType) else found)
+                results.append(with_shape(found, own.type))
         builder.graph.outputs = [builder.use(t) for t in results]
     assert not builder.captured
     remove_dead_code(builder.graph)
