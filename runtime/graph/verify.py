@@ -1,5 +1,5 @@
-"""Checks that a graph is what `ir.py` says a graph is. `optimize(graph, verify)` runs it after each pass; it names
-the culprit.
+"""Checks that a graph is what `ir.py` says a graph is. With AUTOGRAPH_STRICT=1 (in tests) it runs after each pass and
+names the one that broke a graph.
 """
 
 from __future__ import annotations
@@ -10,19 +10,24 @@ from runtime import shapes
 from runtime.graph.ir import Graph, Node, Value
 from runtime.types import StackType, TensorType, TokenType, Type
 
-# The functions that `call` nodes may call, by name. Each has a graph and a number of captures.
-Functions = Mapping[str, tuple[Graph, int]]
+# The functions that `call` nodes may call, by name. Each has a graph and a number of captures; those that a `letrec`
+# around the graph defines are unknown.
+Functions = Mapping[str, "tuple[Graph, int] | None"]
 
 
 class VerificationError(Exception):
     """A graph that breaks an invariant, with the invariant, the node and (when known) the pass."""
 
 
-def verify(graph: Graph, after: str = "building") -> None:
+def verify(graph: Graph, after: str = "building", is_part: bool = False) -> None:
     """Raises VerificationError unless every value is defined once and before use, every node's types agree with its
-    op's rule, regions see only their own inputs, and tokens form one chain."""
+    op's rule, regions see only their own inputs, and tokens form one chain.
+
+    is_part: the graph may call functions of a `letrec` that will be around it.
+    """
+    outside = {node.attrs["function"]: None for node in graph.walk() if node.op.name == "call"} if is_part else {}
     try:
-        _verify_graph(graph, {})
+        _verify_graph(graph, outside)
     except VerificationError as error:
         raise VerificationError(f"after {after}, graph '{graph.name}': {error}\n{graph}") from None
 
@@ -89,7 +94,10 @@ def _verify_call(node: Node, functions: Functions) -> None:
 
 
 def _verify_application(node: Node, arguments: Sequence[Value], name: str, functions: Functions) -> None:
-    region, captures = functions[name]
+    function = functions[name]
+    if function is None:
+        return
+    region, captures = function
     parameters = region.inputs[: len(region.inputs) - captures]
     if len(parameters) != len(arguments) or not all(
         fits(inner.type, outer.type) for inner, outer in zip(parameters, arguments)

@@ -31,7 +31,7 @@ def build(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph:
     with builder:
         builder.graph.outputs = [builder.use(function(*map(builder.tensor, inputs)))]
     verify(builder.graph)
-    return optimize(builder.graph, verify)
+    return optimize(builder.graph)
 
 
 def gradient(graph: Graph, wanted: int = 0) -> Graph:
@@ -48,7 +48,7 @@ def gradient(graph: Graph, wanted: int = 0) -> Graph:
         one = builder.constant(np.float64(1))
         builder.graph.outputs = builder.inline(vjp.backward, [one, *residuals])
     verify(builder.graph, "gradient")
-    return optimize(builder.graph, verify)
+    return optimize(builder.graph)
 
 
 def run(graph: Graph, *inputs: Any) -> Any:

@@ -516,7 +516,7 @@ def test_passes_keep_the_graph_valid() -> None:
         tensors = [ag.constant(a) if isinstance(a, (np.ndarray, np.generic)) else a for a in arguments]
         graph = copy_graph(traced(function, *tensors))
         verify(graph)
-        optimize(graph, verify)
+        optimize(graph)
 
 
 def test_decorated_functions_may_call_themselves_and_each_other() -> None:

@@ -10,11 +10,12 @@ import pytest
 import autograph as ag
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph
-from runtime.graph.passes import options
+from runtime.graph.passes import options, pipeline
 from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.passes.pipeline import LAST, PASSES, REGION_PASSES, optimize
 from runtime.graph.passes.shape_propagation import propagate_shapes
-from runtime.graph.verify import verify
+from runtime.graph.verify import VerificationError
+from runtime.pass_log import recorded
 from tests.graph.tracing import F32, I32, MATRIX, ops, simplified, traced
 
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 3.0, 1e-45, -1e-40, 1e-38, 3e38, np.inf, -np.inf, np.nan]
@@ -371,8 +372,17 @@ def test_options_switch_passes(no_passes):
         options.set_options({"fast_math": 1})
 
 
-def test_every_pass_leaves_a_graph_that_verifies():
+def test_the_passes_run_in_order():
     graph = traced(rnn, *RNN)
-    seen = []
-    optimize(graph, lambda g, name: (verify(g), seen.append(name)))
-    assert seen == [name for name, _, _ in (*PASSES, *REGION_PASSES, *LAST)]
+    with recorded() as steps:
+        optimize(graph)
+    assert [step.name for step in steps] == [name for name, _, _ in (*PASSES, *REGION_PASSES, *LAST)]
+
+
+def test_the_pass_that_breaks_a_graph_is_named(monkeypatch):
+    def drop_first(graph):
+        del graph.nodes[0]
+
+    monkeypatch.setattr(pipeline, "PASSES", (*PASSES, ("drop first", "constant_folding", drop_first)))
+    with pytest.raises(VerificationError, match="after drop first, graph '.*reads .* which isn't defined before it"):
+        optimize(traced(rnn, *RNN))

@@ -6,6 +6,7 @@ All of them run by `run_pass`, so that `autograph graph --passes` shows what the
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,7 @@ from runtime.graph.passes.rules import algebra, joins, moves, named_sums, streng
 from runtime.graph.passes.rules.rewriting import Rule, apply_rules
 from runtime.graph.passes.shape_propagation import propagate_shapes
 from runtime.graph.printer import as_text
+from runtime.graph.verify import verify
 from runtime.ops.random.stateful import number_draws
 from runtime.pass_log import run_pass
 
@@ -125,12 +127,15 @@ def _text(graph: Graph, names: dict[Any, str]) -> str:
     return as_text(graph, kept=names)
 
 
-def optimize(graph: Graph, check: Callable[[Graph, str], None] | None = None) -> Graph:
-    """Runs the passes in place and gives the graph back. `check(graph, pass name)` runs after each, for tests."""
+def optimize(graph: Graph) -> Graph:
+    """Runs the passes in place and gives the graph back. With AUTOGRAPH_STRICT=1, raises VerificationError if one
+    breaks a rule of graphs."""
+    is_strict = os.environ.get("AUTOGRAPH_STRICT") == "1"
     middle = REGION_PASSES if any(node.regions for node in graph.nodes) else ()
     for name, option, run in (*PASSES, *middle, *LAST):
         if options.get(option):
             run_pass("graph", name, run, graph, _text)
-            if check is not None:
-                check(graph, name)
+            if is_strict:
+                # A function that is traced within a recursive one calls that one.
+                verify(graph, name, is_part=True)
     return graph
