@@ -107,13 +107,13 @@ declare void @free(ptr)
 @{BLOCKS} = external global [2 x ptr]
 """,
     # Apart from `drop`, whose attributes leave out what freeing does to memory that nobody else has.
-    defined("internal void @drop_last(ptr %owner) noinline optnone nounwind", _free),
+    defined("internal void @drop_last(ptr %owner) noinline nounwind", _free),
     reference_counting(
-        "noinline optnone nounwind memory(argmem: readwrite)",
-        "noinline optnone nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)",
+        "noinline nounwind memory(argmem: readwrite)",
+        "noinline nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)",
         lambda f: f.run("@drop_last", "ptr %owner"),
     ),
-    defined("internal noalias ptr @allocate(i64 %count, i64 %size) noinline optnone nounwind", _allocate),
+    defined("internal noalias ptr @allocate(i64 %count, i64 %size) noinline nounwind", _allocate),
 ])  # fmt: skip
 
 

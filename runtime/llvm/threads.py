@@ -45,7 +45,7 @@ def _in_parts(f: FunctionBuilder) -> None:
 SUPPORT = "\n".join([
     f"declare void @{RUN}(ptr, ptr, i64, i64, i64)",
     defined(
-        f"internal void {IN_PARTS}(ptr %entry, ptr %arguments, i64 %total, i64 %threads) noinline optnone nounwind",
+        f"internal void {IN_PARTS}(ptr %entry, ptr %arguments, i64 %total, i64 %threads) noinline nounwind",
         _in_parts,
     ),
 ])  # fmt: skip
