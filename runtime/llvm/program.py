@@ -309,7 +309,6 @@ class Program:
         whose arguments after the first two are of these types."""
         name = f"@{callee.symbol}.thread"
         record = f"{{ {', '.join(types)} }}"
-        # Translated as it is: the function, if written out here, would be optimised once more.
         f = FunctionBuilder(f"define internal ptr {name}(ptr %part) noinline nounwind")
         given = [f"i64 {f.field('i64', '%part', offset)}" for offset in (threads.FIRST, threads.END)]
         arguments = f.field("ptr", "%part", threads.ARGUMENTS)

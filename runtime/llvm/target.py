@@ -302,8 +302,7 @@ def _simplify(module: Any, builder: Any) -> None:
     _write_out(module, builder)
     simplification = builder.getFunctionPassManager()
     for function in module.functions:
-        # Passes leave functions with `optnone` alone, and LLVM reports that on stderr with some versions of Python.
-        if not function.is_declaration and b"optnone" not in b" ".join(function.attributes):
+        if not function.is_declaration:
             simplification.run(function, builder)
 
 

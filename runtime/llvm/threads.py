@@ -41,7 +41,7 @@ def _in_parts(f: FunctionBuilder) -> None:
     f.run(f"@{RUN}", "ptr %entry", f"ptr {records}", f"i64 {_RECORD}", f"i64 {count}", "i64 %threads")
 
 
-# It runs once for a loop, so LLVM translates it without optimising.
+# It runs once for a loop, so inlining it would only make code larger.
 SUPPORT = "\n".join([
     f"declare void @{RUN}(ptr, ptr, i64, i64, i64)",
     defined(

@@ -93,8 +93,7 @@ SUPPORT = "\n".join([
     r'@wrong = private constant [33 x i8] c"wrong arguments for this kernel\21\00"',
     defined("internal void @release(ptr %capsule) noinline nounwind", _release),
     defined(
-        "internal ptr @array_object(ptr %owner, ptr %data, ptr %dtype, i32 %rank, ptr %dims) "
-        "noinline nounwind",
+        "internal ptr @array_object(ptr %owner, ptr %data, ptr %dtype, i32 %rank, ptr %dims) noinline nounwind",
         _new_array,
     ),
 ])  # fmt: skip
@@ -119,9 +118,7 @@ class _Wrapper(FunctionBuilder):
 
 def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
     """The C function for a kernel. releases: whether it releases the interpreter lock while the kernel runs."""
-    # A kernel with loops takes much longer than its wrapper, so optimising that isn't worth LLVM's time.
-    translated = " noinline" if releases else ""
-    w = _Wrapper(f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind{translated}")
+    w = _Wrapper(f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind")
     w.require(w.binary("icmp eq", "%count", len(parameters)), "bad")
     given: list[str] = []
     for position, type_ in enumerate(parameters):

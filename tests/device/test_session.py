@@ -69,6 +69,12 @@ def _results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: list[Step]
     return content["steps"]  # type: ignore[no-any-return]
 
 
+def _step_of(path: Path, processes: int = 1) -> Step:
+    """Runs the tests of a file, without the rules of the folders around it (`conftest.py` and so on)."""
+    command = [*session._pytest(str(path)), "--rootdir", str(path.parent), "-c", os.devnull]
+    return Step("some", command, 60, processes=processes)
+
+
 def test_a_crash_loses_one_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The step goes on behind the test that ended the process; others' results are there."""
     path = tmp_path / "test_some.py"
@@ -79,8 +85,7 @@ def test_a_crash_loses_one_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "def test_three(): assert 1 == 2\n"
         "def test_four(): pass\n"
     )
-    # The folder's own rules (`conftest.py` and so on) are none of this test's.
-    step = Step("some", [*session._pytest(str(path)), "--rootdir", str(tmp_path), "-c", os.devnull], 60)
+    step = _step_of(path)
     slow = Step("slow", [sys.executable, "-c", "import time; time.sleep(60)"], 1, tests=False)
     late = Step("late", [sys.executable, "-c", ""], 60, tests=False)
     some, other, last = _results(tmp_path, monkeypatch, [step, slow, late])
@@ -102,7 +107,7 @@ def test_processes_share_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "    if i == 4: os.abort()\n"
         "    assert i != 5\n"
     )
-    step = Step("some", [*session._pytest(str(path)), "--rootdir", str(tmp_path), "-c", os.devnull], 60, processes=3)
+    step = _step_of(path, processes=3)
     (some,) = _results(tmp_path, monkeypatch, [step])
     assert some["counts"] == {"begun": 1, "failed": 1, "passed": 5} and len(some["output"]) == 3
     assert [test.rpartition("::")[2] for test in some["crashes"]] == ["test_some[4]"]

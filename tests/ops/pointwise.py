@@ -6,7 +6,7 @@ the values of a dtype that are easily got wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -100,15 +100,20 @@ REFERENCES: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+def reference_in(
+    references: Mapping[str, Callable[..., Any]], row: OpDef, form: str, how: str, file: str
+) -> Callable[..., Any]:
+    """Of a row; fails if it has none, and says how to write one and where."""
+    if row.name not in references:
+        pytest.fail(
+            f'{row} has no reference: add `"{row.name}": {form}`, {how}, to REFERENCES in {file}', pytrace=False
+        )
+    return references[row.name]
+
+
 def reference(row: OpDef) -> Callable[..., Any]:
     """Of a row; fails if it has none."""
-    if row.name not in REFERENCES:
-        pytest.fail(
-            f'{row} has no reference: add `"{row.name}": lambda operands: ...`, of NumPy or SciPy, to REFERENCES in '
-            "tests/ops/pointwise.py",
-            pytrace=False,
-        )
-    return REFERENCES[row.name]
+    return reference_in(REFERENCES, row, "lambda operands: ...", "of NumPy or SciPy", "tests/ops/pointwise.py")
 
 
 def awkward(dtype: DType) -> np.ndarray:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 
 import runtime.ops.api  # noqa: F401 - registers the rows
 import runtime.ops.growable  # noqa: F401
@@ -236,13 +235,8 @@ BY_THEMSELVES = {
 
 def reference(row: OpDef) -> Callable[..., Any]:
     """Of a row; fails if it has none."""
-    if row.name not in REFERENCES:
-        pytest.fail(
-            f'{row} has no reference: add `"{row.name}": lambda operands, attributes: ...`, in NumPy, to REFERENCES '
-            "in tests/ops/references.py",
-            pytrace=False,
-        )
-    return REFERENCES[row.name]
+    form = "lambda operands, attributes: ..."
+    return pointwise.reference_in(REFERENCES, row, form, "in NumPy", "tests/ops/references.py")
 
 
 def expected(row: OpDef, case: str, arrays: list[np.ndarray], attrs: dict[str, Any]) -> list[np.ndarray]:
