@@ -156,16 +156,13 @@ def _steps(graph: Graph, tier_up: Callable[[], Accelerator] | None) -> tuple[Gra
     graph, given = same or (graph, [])
     users = _users(graph)
     steps = [_Step(graph, native, nodes, users, tier_up) for native, nodes in segments(graph)]
-    return (
-        graph,
-        given,
-        [
-            group[0]
-            if len(group) == 1
-            else _Step(graph, True, [n for step in group for n in step.nodes], users, tier_up)
-            for group in _neighbours(steps)
-        ],
-    )
+
+    def joined(group: Sequence[_Step]) -> _Step:
+        if len(group) == 1:
+            return group[0]
+        return _Step(graph, True, [node for step in group for node in step.nodes], users, tier_up)
+
+    return graph, given, list(map(joined, _neighbours(steps)))
 
 
 def _neighbours(steps: Sequence[_Step]) -> list[list[_Step]]:
@@ -362,12 +359,17 @@ class _Sequence:
         for value in (*graph.inputs, *(value for step in steps for value in step.outputs)):
             names[value] = f"v{len(names)}"
         last_use = {value: number for number, step in enumerate(steps) for value in step.inputs}
+        ends: dict[int, list[str]] = {}  # the values whose last use a step is
+        kept = set(graph.outputs)
+        for value, number in last_use.items():
+            if value not in kept:
+                ends.setdefault(number, []).append(names[value])
         lines = [f"{_targets(names[value] for value in graph.inputs)}inputs"]
         for number, step in enumerate(steps):
             sources = ", ".join(names[value] for value in step.inputs)
             lines.append(f"{_targets(names[value] for value in step.outputs)}calls[{number}]([{sources}])")
-            dead = [value for value, last in last_use.items() if last == number and value not in graph.outputs]
-            lines += ["".join(f"{names[value]} = " for value in dead) + "None"] if dead else []
+            if number in ends:
+                lines.append(" = ".join([*ends[number], "None"]))
         lines.append(f"return [{', '.join(names[value] for value in graph.outputs)}]")
         text = "\n    ".join(["def run(inputs):", *lines])
         self._index = {step: number for number, step in enumerate(steps)}
