@@ -171,6 +171,10 @@ def largest_in_loop(x):
     return found
 
 
+def selected(x):
+    return ag.boolean_mask(x, x > 1.0)
+
+
 def ordered(x):
     return ag.argsort(x, axis=1)
 
@@ -277,6 +281,7 @@ PROBES: dict[str, Sweep | Timed] = {
     "SCAN_COLUMNS": Sweep("columns", (64, *_MANY[:2]), ((running, arrays((300, 5_000))),)),
     "EXTREME_BLOCK": Sweep("elements", (32, 128, 512), ((largest, arrays((1_000, 1_000))),)),
     "SCAN_IN_LOOP": Sweep("elements", (16, 256, 4096), several(largest_in_loop, (200,), (3_000,))),
+    "SELECTION_CHUNK": Sweep("elements", (32, 128, 1024), several(selected, (1_000_000,), (3_000,))),
     "SORT_ROW": Sweep("elements", (64, 256, 1024), several(ordered, (100, 100), (20, 800))),
     "FACTORIZATION_ROWS": Sweep("rows", _FEW, tuple((solved, arrays((n, n), (n, 4))) for n in (12, 48, 128))),
     "RANDOM_IN_VARIABLES": Sweep("numbers", (1, 8, 32), ((few_draws, _SCALAR),)),

@@ -8,8 +8,8 @@
                | Alloc(name, size, element)                a = np.empty(n, np.float32)     nothing is initialised
                | Store(array, index, value)                a[i] = e
                | For(index, start, stop, step, body)       for i in range(start, stop, step): ...
-                                                           `nest`: over elements; `parallel`: its trips are
-                                                           independent, and many
+                                                           `nest`: over elements; `parallel`: trips independent, and
+                                                           many; `independent`: though subscripts don't show it
                | While(test, body)                         `loop`: what lowering knows of a loop of the program
                | If(test, body, orelse)
                | Break() | Continue()
@@ -320,6 +320,7 @@ class For:
     body: Block
     nest: bool = False
     parallel: bool = False
+    independent: bool = False
 
 
 @dataclass(eq=False, slots=True)

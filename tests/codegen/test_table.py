@@ -47,7 +47,7 @@ NOT_NATIVE = {
     # a search whose steps depend on values
     "ctc_beam_search",
     # results whose shape depends on values
-    "where_true", "boolean_mask", "fill",
+    "fill",
     # taken apart before execution: runtime/graph/passes/rewrites/custom_gradients.py
     "custom_gradient",
 }  # fmt: skip

@@ -172,15 +172,25 @@ def bits(x: Any) -> Any:
     return turned, ag.bitcast(turned, ag.int32), cleared, ag.bitcast(ag.reshape(x, [-1, 2]), ag.uint64)
 
 
+def chosen(x: Any) -> Any:
+    """What masks choose, in the order of the processor, and a loop that goes on with less in each trip."""
+    positive = ag.boolean_mask(x, x > 0.0)
+    rows = ag.boolean_mask(x, x[:, 0] > 0.0)
+    left = positive
+    while ag.size(left) > 3:
+        left = ag.boolean_mask(left, left > ag.reduce_mean(left)) * 1.5
+    return positive * positive, ag.where(x > 0.5), rows, left
+
+
 PROGRAMS: list[tuple[Any, Any]] = [
     (newton, VECTOR), (descent, VECTOR), (stencil, VECTOR), (recurrence, MATRIX), (growing, VECTOR),
     (sieve, np.int32(32)), (distances, MATRIX), (attention, MATRIX), (edit_distance, MATRIX), (fractal, VECTOR - 1.2),
     (drawn, VECTOR), (own_trips, VECTOR), (written, VECTOR), (histogram, MATRIX), (exchanged, MATRIX),
-    (running, MATRIX), (ordered, MATRIX), (products, MATRIX), (bits, MATRIX),
+    (running, MATRIX), (ordered, MATRIX), (products, MATRIX), (bits, MATRIX), (chosen, MATRIX),
 ]  # fmt: skip
 
 
-DIFFERENTIABLE = (descent, stencil, recurrence, attention, growing, exchanged, running, products)
+DIFFERENTIABLE = (descent, stencil, recurrence, attention, growing, exchanged, running, products, chosen)
 
 
 def gradient_of(program: Any) -> Any:
@@ -209,11 +219,7 @@ def test_values(program: Any, argument: Any, emulator: Emulator) -> None:
 
 @pytest.mark.parametrize(
     ("program", "argument"),
-    [
-        (p, a)
-        for p, a in PROGRAMS
-        if p in (descent, stencil, recurrence, attention, growing, exchanged, running, products)
-    ],
+    [(program, argument) for program, argument in PROGRAMS if program in DIFFERENTIABLE],
 )
 def test_gradients(program: Any, argument: Any, emulator: Emulator) -> None:
     agree(gradient_of(program), argument, 1e-4)

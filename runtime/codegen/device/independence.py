@@ -11,7 +11,8 @@
 
 A trip may write elements that no other trip reads or writes. In a nest over elements (`ir.For.nest`), lowering
 guarantees that no two positions share an element, so an offset only has to depend on the loop's index. In other loops,
-arithmetic has to show that offsets differ: `i * n + j` with `j` in range(n).
+arithmetic has to show that offsets differ: `i * n + j` with `j` in range(n); or lowering says that trips are
+independent (`ir.For.independent`).
 """
 
 from __future__ import annotations
@@ -282,6 +283,8 @@ class _Search:
 
     def _is_independent(self, loop: ir.For, fresh: set[str], in_nest: bool) -> bool:
         """Whether no trip reads or writes an element that another trip writes."""
+        if loop.independent:
+            return True
         stores: dict[str, list[ir.Expr]] = {}
         for item in ir.walk(loop.body):
             if isinstance(item, ir.Store):

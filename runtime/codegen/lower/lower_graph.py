@@ -47,6 +47,7 @@ from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table o
     scan,
     scatter,
     segment,
+    selection,
     slice,
     sort,
     stack,

@@ -107,11 +107,16 @@ class Lowering(Sizes):
         """Adds a loop."""
         self.add(self.for_each(index, bounds, body))
 
-    def nest(self, index: ir.Var, bounds: Bounds, body: ir.Block, large: bool, may_join: bool = True) -> None:
+    def nest(
+        self, index: ir.Var, bounds: Bounds, body: ir.Block, large: bool, may_join: bool = True,
+        independent: bool = False,
+    ) -> None:  # fmt: skip
         """Adds the loop of a nest over elements. large: it is worth running on threads. may_join: another nest over the
-        same rows may be fused with it; False if it calls a function that writes to arrays."""
+        same rows may be fused with it; False if it calls a function that writes to arrays. independent: no trip reads
+        or writes an element that another one writes, though subscripts don't show that."""
         self.nest_loop = self.for_each(index, bounds, body)
         self.nest_loop.nest = may_join
+        self.nest_loop.independent = independent
         self.nest_loop.parallel = large and not ir.may_leave(body)
         self.add(self.nest_loop)
 
