@@ -405,7 +405,7 @@ def _best(run: Run, seconds: float) -> float:
 
 def copy_rate(size: int, seconds: float) -> float:
     """Bytes a second that a copy within the GPU's memory reads and writes."""
-    place = device.places()[0]
+    place = device.logical_gpus()[0]
     with place.lock:
         source, target = (place.allocate(size, "the copy that is measured") for _ in range(2))
 

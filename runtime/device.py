@@ -20,7 +20,7 @@ from runtime.context import ctx, hold_back, placing
 from runtime.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from runtime.gpu.memory import Place
+    from runtime.gpu.memory import LogicalGPU
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -69,8 +69,8 @@ class _State:
         self.visible: list[PhysicalDevice] | None = None
         self.logical: dict[str, list[LogicalDeviceConfiguration]] = {}
         self.backends: dict[str, Any] = {}
-        self.places: list[Place] | None = None  # None: no GPU has been used yet
-        self.named: dict[str, Place | None] = {}
+        self.gpus: list[LogicalGPU] | None = None  # None: no GPU has been used yet
+        self.named: dict[str, LogicalGPU | None] = {}
 
 
 _state = _State()
@@ -107,7 +107,7 @@ def emulate_gpus(count: int = 1, memory: int = _MEMORY, blocks: int = 2, threads
 
 
 def _forget_gpus() -> None:
-    _state.places = None
+    _state.gpus = None
     _state.named.clear()
     for name in [name for name, backend in _state.backends.items() if backend.record is not None]:
         del _state.backends[name]
@@ -192,7 +192,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     with _state.lock:
         others = [each for each in get_visible_devices() if each not in there]
         visible = [each for each in list_physical_devices() if each in others or each in wanted]
-        if _state.places is not None and visible != get_visible_devices():
+        if _state.gpus is not None and visible != get_visible_devices():
             raise RuntimeError("Visible devices cannot be modified after being initialized, by their first use")
         _state.visible = visible
         _state.named.clear()
@@ -207,7 +207,7 @@ def set_logical_device_configuration(device: PhysicalDevice, logical_devices: li
     if device not in list_physical_devices():
         raise ValueError(f"Unrecognized device: {device!r}")
     with _state.lock:
-        if device.device_type == "GPU" and _state.places is not None:
+        if device.device_type == "GPU" and _state.gpus is not None:
             raise RuntimeError("Virtual devices cannot be modified after being initialized, by their first use")
         _state.logical[device.name] = list(logical_devices)
         if not logical_devices:
@@ -268,8 +268,8 @@ def get_transfer_info(device: str) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _counted(device: str) -> Place:
-    found = place_named(device)
+def _counted(device: str) -> LogicalGPU:
+    found = gpu_named(device)
     if found is None:
         raise ValueError(f"{device!r} is not a GPU of this machine; its GPUs are {list_logical_devices('GPU')}")
     return found
@@ -295,24 +295,24 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
 # --- GPUs in use -----------------------------------------------------------------------------------------------------
 
 
-def places() -> list[Place]:
+def logical_gpus() -> list[LogicalGPU]:
     """The logical GPUs; from now on they are fixed."""
-    if _state.places is None:
-        from runtime.gpu.memory import Place
+    if _state.gpus is None:
+        from runtime.gpu.memory import LogicalGPU
 
         with _state.lock:
-            if _state.places is None:
-                found: list[Place] = []
+            if _state.gpus is None:
+                found: list[LogicalGPU] = []
                 for physical in get_visible_devices("GPU"):
                     backend = _backend(int(physical.name.rsplit(":", 1)[1]))
                     for part in _state.logical.get(physical.name) or [LogicalDeviceConfiguration()]:
                         limit = None if part.memory_limit is None else int(part.memory_limit * (1 << 20))
-                        found.append(Place(f"GPU:{len(found)}", backend, limit))
+                        found.append(LogicalGPU(f"GPU:{len(found)}", backend, limit))
                 if not found:
                     return []
-                _state.places = found
+                _state.gpus = found
                 _start_placing()
-    return _state.places
+    return _state.gpus
 
 
 def _start_placing() -> None:
@@ -321,20 +321,20 @@ def _start_placing() -> None:
             start()
 
 
-def place_named(name: str) -> Place | None:
+def gpu_named(name: str) -> LogicalGPU | None:
     """The logical GPU of a name; None for the CPU and for a GPU that isn't there. Raises ValueError for other texts."""
     if name not in _state.named:
         kind, index = parse(name)
-        found = places() if kind == "GPU" else []
+        found = logical_gpus() if kind == "GPU" else []
         _state.named[name] = found[index] if index < len(found) else None
     return _state.named[name]
 
 
-def place_in_dlpack(device_type: int, number: int) -> Place | None:
+def gpu_in_dlpack(device_type: int, number: int) -> LogicalGPU | None:
     """The logical GPU in whose memory an array of DLPack's lies."""
-    for place in places():
-        if (place.backend.dlpack_type, place.backend.ordinal) == (device_type, number):
-            return place
+    for gpu in logical_gpus():
+        if (gpu.backend.dlpack_type, gpu.backend.ordinal) == (device_type, number):
+            return gpu
     return None
 
 
@@ -346,8 +346,8 @@ def sync_devices() -> None:
     """
     if ctx.builder is not None:
         raise RuntimeError("sync_devices() waits for what runs, so it must be called outside of traced functions")
-    for place in _state.places or ():
-        place.backend.synchronize()
+    for gpu in _state.gpus or ():
+        gpu.backend.synchronize()
 
 
 def set_log_device_placement(enabled: bool) -> None:
@@ -395,7 +395,7 @@ def device(device_name: Any) -> Iterator[None]:
     place = None
     if device_name is not None:
         kind, index = parse(device_name)
-        place = place_named(device_name)
+        place = gpu_named(device_name)
         there = place is not None or f"/device:{kind}:{index}" in [d.name for d in list_logical_devices(kind)]
         if not there and not _state.soft:
             raise InvalidArgumentError(

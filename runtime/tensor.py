@@ -15,7 +15,7 @@ import numpy as np
 
 from runtime import dtypes, errors, nest, profiling
 from runtime.context import ctx, placing
-from runtime.device import CPU, list_logical_devices, missing, place_named
+from runtime.device import CPU, gpu_named, list_logical_devices, missing
 from runtime.dtypes import DType
 from runtime.gpu.memory import DeviceArray
 from runtime.shapes import Shape, TensorShape, format_shape, public_shape
@@ -415,7 +415,7 @@ def held_by(tensor: Any) -> Any:
 
 
 def _on_gpu(tensor: EagerTensor, index: int) -> EagerTensor:
-    place = place_named(f"GPU:{index}")
+    place = gpu_named(f"GPU:{index}")
     if place is None:
         raise RuntimeError(
             f"Error copying tensor to device: GPU:{index}. GPU:{index} unknown device; the devices are "

@@ -22,7 +22,7 @@ from runtime import dtypes
 from runtime.context import ctx, init_scope, placing
 from runtime.device import CPU, VariableAggregation, VariableSynchronization
 from runtime.dtypes import DType, DTypeLike
-from runtime.gpu.memory import DeviceArray, on_place
+from runtime.gpu.memory import DeviceArray, on_gpu
 from runtime.locks import one_at_a_time
 from runtime.ops.api import add, subtract
 from runtime.ops.arrays import scatter
@@ -193,7 +193,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
         """An array where the variable is."""
         if self._place is None:
             return array.on_host() if array.__class__ is DeviceArray else array
-        array = on_place(array, self._place)
+        array = on_gpu(array, self._place)
         array.note = f"the variable '{self._name}'"
         if array.is_there:
             array.buffer().note = array.note

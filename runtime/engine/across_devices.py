@@ -13,7 +13,7 @@ from runtime import device as devices
 from runtime.engine.executable import Executable
 from runtime.engine.partition import part_by_part, runs
 from runtime.engine.placed_graph import PlacedGraph, on_host
-from runtime.gpu.memory import Place
+from runtime.gpu.memory import LogicalGPU
 from runtime.graph.ir import Graph, Node, Value
 from runtime.types import TokenType
 
@@ -28,12 +28,14 @@ class GraphAcrossDevices:
     """
 
     def __init__(
-        self, graph: Graph, places: Sequence[Place | None], default: Place | None, jit_compile: bool | None
+        self, graph: Graph, places: Sequence[LogicalGPU | None], default: LogicalGPU | None, jit_compile: bool | None
     ) -> None:
         self.graph = graph
         self._jit_compile = jit_compile
         self._placed: list[PlacedGraph] = []
-        self._cuts: list[tuple[Place | None, list[Node]]] = runs(graph, _places(graph, places, default).__getitem__)
+        self._cuts: list[tuple[LogicalGPU | None, list[Node]]] = runs(
+            graph, _places(graph, places, default).__getitem__
+        )
         self._call: Call | None = None
 
     @property
@@ -71,13 +73,15 @@ class GraphAcrossDevices:
 _ON_CPU = "CPU"  # where `to_device` has put something
 
 
-def _places(graph: Graph, places: Sequence[Place | None], default: Place | None) -> dict[Node, Place | None]:
+def _places(
+    graph: Graph, places: Sequence[LogicalGPU | None], default: LogicalGPU | None
+) -> dict[Node, LogicalGPU | None]:
     """Where each node runs."""
     known: dict[Value, Any] = {value: place for value, place in zip(graph.inputs, places) if place is not None}
     found: dict[Node, Any] = {}
     for node in graph.nodes:
         if node.op.is_copy_to_device:
-            place: Any = devices.place_named(node.attrs["device"]) or _ON_CPU
+            place: Any = devices.gpu_named(node.attrs["device"]) or _ON_CPU
         else:
             # Stacks, which aren't copied, come first.
             there = [known[v] for v in sorted(node.inputs, key=lambda v: v.is_tensor) if v in known]

@@ -51,6 +51,14 @@ class _Job:
     gain: Callable[[], float]
 
 
+@dataclass
+class _Calls:
+    """Calls that jobs wait for: how many are running, and when the last one ended."""
+
+    running: int = 0
+    last_end: float = -QUIET
+
+
 def _at_once() -> float:
     return math.inf
 
@@ -68,10 +76,8 @@ class Worker:
         self._urgent: collections.deque[Step] = collections.deque()  # those that a running call waits for
         self._busy = False
         self._current: Step | None = None
-        self._calls = 0  # running calls that all jobs wait for
-        self._last_call = -QUIET  # when the last of them ended
-        self._interpreted = 0  # running calls that jobs wait for that aren't due
-        self._last_interpreted = -QUIET
+        self._calls = _Calls()  # those that all jobs wait for
+        self._interpreted = _Calls()  # those that jobs wait for that aren't due
         self._waiting = 0  # threads in `wait`
         self._closed = False
         self._started = self._ended = False
@@ -104,29 +110,20 @@ class Worker:
             return self._current == step or (not self._busy and bool(self._urgent) and self._urgent[0] == step)
 
     @contextlib.contextmanager
-    def deferred_by_call(self) -> Iterator[None]:
-        """No job starts within this block until START_TIMEOUT has passed."""
+    def held_back(self, only_early: bool = False) -> Iterator[None]:
+        """No job starts within this block until START_TIMEOUT has passed. only_early: this holds for jobs with a gain
+        below 1; others may start."""
+        calls = self._interpreted if only_early else self._calls
         with self._condition:
-            self._calls += 1
+            calls.running += 1
         try:
             yield
         finally:
             with self._condition:
-                self._calls -= 1
-                self._last_call = time.monotonic()
-                self._condition.notify_all()
-
-    @contextlib.contextmanager
-    def interpreting(self) -> Iterator[None]:
-        """No job with a gain below 1 starts within this block until START_TIMEOUT has passed."""
-        with self._condition:
-            self._interpreted += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._interpreted -= 1
-                self._last_interpreted = time.monotonic()
+                calls.running -= 1
+                calls.last_end = time.monotonic()
+                if not only_early:  # the thread looks again after QUIET anyway
+                    self._condition.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until nothing is queued or running; False after `timeout` seconds."""
@@ -182,16 +179,17 @@ class Worker:
         begin: float | None = None
         while not self._closed and not self._urgent:
             now = time.monotonic()
-            if not self._calls and begin is None:
-                begin = min(self._last_call + quiet, until)
-            if self._calls or begin is None:
+            if not self._calls.running and begin is None:
+                begin = min(self._calls.last_end + quiet, until)
+            if self._calls.running or begin is None:
                 wake = until
             elif self._waiting:
                 wake = now
             elif now < begin or any(job.gain() >= _DUE for job in self._jobs):
                 wake = begin
             else:
-                wake = min(until, (now if self._interpreted else self._last_interpreted) + QUIET)
+                last = now if self._interpreted.running else self._interpreted.last_end
+                wake = min(until, last + QUIET)
             if wake <= now:
                 break
             self._condition.wait(wake - now)

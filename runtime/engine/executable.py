@@ -118,7 +118,7 @@ class Executable:
         if mode is False:
             return interpret(self.graph, inputs)
         if mode is True:
-            with background.worker.deferred_by_call():
+            with background.worker.held_back():
                 self.compile()
                 call = self._call
                 return call(inputs) if call is not None else interpret(self.graph, inputs)
@@ -129,7 +129,7 @@ class Executable:
             with self._lock:
                 is_first, self._requested = not self._requested, True
             if is_first:
-                with background.worker.deferred_by_call():
+                with background.worker.held_back():
                     if self._has_loop() and self._load_from_cache():
                         return self(inputs)
                     background.worker.submit(self._compile_in_background, gain=self.gain)
@@ -137,7 +137,7 @@ class Executable:
         return self._interpret_timed(inputs)
 
     def _interpret_timed(self, inputs: Sequence[Any]) -> list[Any]:
-        with background.worker.interpreting():
+        with background.worker.held_back(only_early=True):
             start = time.thread_time()  # other programs slow the compiler down as well
             try:
                 partly = self._partly

@@ -23,7 +23,7 @@ from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower, why_interpreted
 from runtime.codegen.passes import parallelize
 from runtime.context import ctx
-from runtime.device import parse, place_named
+from runtime.device import gpu_named, parse
 from runtime.engine import settings
 from runtime.engine.executable import Executable
 from runtime.engine.partition import parts, why_left_out
@@ -141,7 +141,7 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
     graph = executable.graph
     section = Section(title, _tier(executable), list(_loops(graph, traced)))
     section.places = [line for placed in executable.placed.values() for line in placed.lines()]
-    if ctx.device is not None and parse(ctx.device)[0] != "CPU" and place_named(ctx.device) is None:
+    if ctx.device is not None and parse(ctx.device)[0] != "CPU" and gpu_named(ctx.device) is None:
         section.places.append(f"on the CPU: {ctx.device} was requested, but this machine doesn't have it")
     shared: dict[str, Kernel] = {}
     for native, part in parts(graph):

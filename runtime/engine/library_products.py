@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime.engine.partition import runs
 from runtime.gpu.interface import Product
-from runtime.gpu.memory import DeviceArray, Place
+from runtime.gpu.memory import DeviceArray, LogicalGPU
 from runtime.graph.ir import Graph, Node
 from runtime.types import TensorType
 
@@ -62,7 +62,7 @@ def _multiplications(shapes: Sequence[tuple[int, ...]], attrs: dict[str, Any]) -
 class LibraryProduct:
     """A graph of one product. kernel: makes the kernel that computes it where the library doesn't."""
 
-    def __init__(self, part: Graph, place: Place, kernel: Callable[[], Call]) -> None:
+    def __init__(self, part: Graph, place: LogicalGPU, kernel: Callable[[], Call]) -> None:
         (self._node,) = [node for node in part.nodes if node.op.name != "constant"]
         self._place, self._make = place, kernel
         self._kernel: Call | None = None

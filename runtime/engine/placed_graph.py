@@ -22,7 +22,7 @@ from runtime.engine.executable import can_describe_values
 from runtime.engine.host_loops import STEERED, steered
 from runtime.engine.library_products import LibraryProduct
 from runtime.engine.partition import part_by_part, runs, sequence
-from runtime.gpu.memory import DeviceArray, Place, Traffic
+from runtime.gpu.memory import DeviceArray, LogicalGPU, Traffic
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node
 from runtime.graph.passes.rewrites.repetition import is_constant
@@ -34,7 +34,7 @@ from runtime.types import TensorType
 Call = Callable[[Sequence[Any]], "list[Any]"]
 
 
-def no_form(what: str, why: str, place: Place, span: Any) -> errors.InvalidArgumentError:
+def no_form(what: str, why: str, place: LogicalGPU, span: Any) -> errors.InvalidArgumentError:
     """The error for something that can't run on a GPU while soft placement is off."""
     where = f"\n  at {describe_span(span)}" if span else ""
     return errors.InvalidArgumentError(
@@ -55,7 +55,7 @@ class PlacedGraph:
     traffic    copies over the bus that its calls have made
     """
 
-    def __init__(self, graph: Graph, place: Place) -> None:
+    def __init__(self, graph: Graph, place: LogicalGPU) -> None:
         self.graph, self.place = graph, place
         self.kernels: list[DeviceKernel] = []
         self.products: list[LibraryProduct] = []

@@ -19,7 +19,7 @@ from runtime.codegen.kernel.source import NATIVE_DTYPES, NotNative
 from runtime.context import ctx, placing
 from runtime.engine.across_devices import GraphAcrossDevices
 from runtime.engine.placed_graph import PlacedGraph, no_form
-from runtime.gpu.memory import DeviceArray, Place, on_place
+from runtime.gpu.memory import DeviceArray, LogicalGPU, on_gpu
 from runtime.graph.builder import Builder
 from runtime.graph.callers import user_span
 from runtime.graph.ir import Graph
@@ -42,10 +42,10 @@ class Placer:
         self._kernels: dict[tuple, Call | NotNative] = {}
         self._lock = threading.Lock()
 
-    def place_of(self, inputs: Sequence[Any]) -> Place | None:
+    def place_of(self, inputs: Sequence[Any]) -> LogicalGPU | None:
         """The GPU on which to run with these operands; None: the CPU."""
         if ctx.device is not None:
-            return devices.place_named(ctx.device)
+            return devices.gpu_named(ctx.device)
         for tensor in inputs:
             place = _place_of(tensor)
             if place is not None:
@@ -54,7 +54,7 @@ class Placer:
 
     # --- tensors -------------------------------------------------------------------------------------------------
 
-    def put(self, tensor: Any, place: Place | None) -> Any:
+    def put(self, tensor: Any, place: LogicalGPU | None) -> Any:
         """A tensor on a GPU (None: the CPU); of a dtype that GPUs don't have, the tensor itself."""
         if place is None:
             return tensor.cpu()
@@ -62,14 +62,14 @@ class Placer:
             return tensor if tensor.held.place is place else DeviceTensor(tensor.held.moved_to(place), tensor.dtype)
         if tensor.__class__ is not EagerTensor or tensor.dtype.name not in NATIVE_DTYPES:
             return tensor
-        return DeviceTensor(on_place(tensor._array, place), tensor.dtype)
+        return DeviceTensor(on_gpu(tensor._array, place), tensor.dtype)
 
     def made(self, tensor: EagerTensor) -> Any:
         """A tensor made from Python values, on the device of the `device` block."""
-        place = None if ctx.device is None else devices.place_named(ctx.device)
+        place = None if ctx.device is None else devices.gpu_named(ctx.device)
         return tensor if place is None else self.put(tensor, place)
 
-    def home(self, tensor: EagerTensor) -> Place | None:
+    def home(self, tensor: EagerTensor) -> LogicalGPU | None:
         """Where a variable with this initial value lives."""
         place = self.place_of((tensor,))
         return place if tensor.dtype.name in NATIVE_DTYPES else None
@@ -115,16 +115,16 @@ class Placer:
         found = op.kernel(_stand_in(inputs[0]), *[t._array for t in inputs[1:]], **attrs)
         return tuple(EagerTensor(each) for each in (found if op.multiple else (found,)))
 
-    def _view(self, op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], place: Place) -> tuple | None:
+    def _view(self, op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], place: LogicalGPU) -> tuple | None:
         try:
             shape = op.kernel(_stand_in(inputs[0]), *[t._array for t in inputs[1:]], **attrs).shape
         except Exception:
             return None  # the CPU raises the error
         self._log_placement(op.label, place)
-        held = on_place(held_by(inputs[0]), place)
+        held = on_gpu(held_by(inputs[0]), place)
         return (DeviceTensor(held.reshaped(shape), inputs[0].dtype),)
 
-    def _kernel(self, op: OpDef, types: Sequence[Any], attrs: dict[str, Any], place: Place) -> Call:
+    def _kernel(self, op: OpDef, types: Sequence[Any], attrs: dict[str, Any], place: LogicalGPU) -> Call:
         """The op as a kernel. Raises NotNative where it has none."""
         if not all(isinstance(type_, TensorType) and type_.dtype.name in NATIVE_DTYPES for type_ in types):
             dtypes = {getattr(getattr(type_, "dtype", None), "name", "?") for type_ in types} - NATIVE_DTYPES
@@ -141,7 +141,7 @@ class Placer:
         assert refusal is not None
         raise refusal
 
-    def _compiled(self, op: OpDef, types: Sequence[Any], attrs: dict[str, Any], place: Place) -> Call:
+    def _compiled(self, op: OpDef, types: Sequence[Any], attrs: dict[str, Any], place: LogicalGPU) -> Call:
         key = op.name, tuple(types), tuple(sorted(attrs.items(), key=lambda item: item[0])), place
         with self._lock:
             found = self._kernels.get(key)
@@ -167,7 +167,7 @@ class Placer:
         return None if placed is None else placed([held_by(t) for t in inputs])
 
     def _placed(
-        self, executable: Any, place: Place | None, inputs: Sequence[Any]
+        self, executable: Any, place: LogicalGPU | None, inputs: Sequence[Any]
     ) -> PlacedGraph | GraphAcrossDevices | None:
         """A graph as it runs on a GPU, or on the devices that it names; None for the CPU."""
         graph = executable.graph
@@ -187,9 +187,9 @@ class Placer:
         found: PlacedGraph = executable.placed[place]
         return found
 
-    def place_of_graph(self, inputs: Sequence[Any], wanted: str | None) -> Place | None:
+    def place_of_graph(self, inputs: Sequence[Any], wanted: str | None) -> LogicalGPU | None:
         """The GPU on which to run a graph that names one, or none; None: the CPU."""
-        found = devices.place_named(wanted) if wanted is not None and ctx.device is None else None
+        found = devices.gpu_named(wanted) if wanted is not None and ctx.device is None else None
         return found or self.place_of(inputs)
 
     def prepare(self, executable: Any, inputs: Sequence[Any], wanted: str | None) -> None:
@@ -199,7 +199,7 @@ class Placer:
             placed.prepare()
 
     @staticmethod
-    def _log_placement(what: str, place: Place | None) -> None:
+    def _log_placement(what: str, place: LogicalGPU | None) -> None:
         if devices.get_log_device_placement():
             name = devices.CPU if place is None else place.name
             wanted = ctx.device
@@ -215,10 +215,10 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 _PLAIN = (EagerTensor, DeviceTensor)
 
 
-def _place_of(tensor: Any) -> Place | None:
+def _place_of(tensor: Any) -> LogicalGPU | None:
     """The GPU where a tensor, or a stack, is; None: on the CPU."""
     if tensor.__class__ is DeviceTensor:
-        place: Place = tensor.held.place
+        place: LogicalGPU = tensor.held.place
         return place
     if isinstance(tensor, EagerTensor) and tensor.dtype is not None:
         store = getattr(tensor._array, "store", None)  # of a stack

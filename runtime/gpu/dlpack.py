@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from runtime.dtypes import bfloat16
-from runtime.gpu.memory import Buffer, DeviceArray, Place
+from runtime.gpu.memory import Buffer, DeviceArray, LogicalGPU
 
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 _BFLOAT = 4
@@ -95,7 +95,7 @@ class _Foreign(Buffer):
     __slots__ = ("structure",)
     note = "an array of another library's"
 
-    def __init__(self, place: Place, address: int, size: int, structure: Any) -> None:
+    def __init__(self, place: LogicalGPU, address: int, size: int, structure: Any) -> None:
         self.place, self.address, self.size, self.structure = place, address, size, structure
 
     def __del__(self) -> None:
@@ -104,7 +104,7 @@ class _Foreign(Buffer):
             self.structure.deleter(ctypes.addressof(self.structure))
 
 
-def taken(given: Any, place: Place) -> DeviceArray:
+def taken(given: Any, place: LogicalGPU) -> DeviceArray:
     """The array of a capsule, in the memory where it is. Raises BufferError for one with gaps, or of a dtype that
     tensors of GPUs don't have, ValueError for a capsule that was taken already."""
     name = _api.PyCapsule_GetName(given)

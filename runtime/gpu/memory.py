@@ -1,7 +1,7 @@
 """What lies in a GPU's memory, and what was copied there and back.
 
-A `Place` is a logical GPU. A `DeviceArray` is an array in it; it may also be on the host, where it came from or has
-been read. Copies are made when something asks for the other side, once, and are counted.
+A `DeviceArray` is an array on a `LogicalGPU`; it may also be on the host, where it came from or has been read. Copies
+are made when something asks for the other side, once, and are counted.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _copies(count: int) -> str:
     return "copy" if count == 1 else "copies"
 
 
-class Place:
-    """A logical GPU.
+class LogicalGPU:
+    """A GPU, or the part of its memory that the configuration makes a device of its own.
 
     name     in TensorFlow's long form
     short    `GPU:0`
@@ -189,7 +189,7 @@ class Buffer:
 
     __slots__ = ("place", "address", "size", "__weakref__")
 
-    def __init__(self, place: Place, address: int, size: int, note: str) -> None:
+    def __init__(self, place: LogicalGPU, address: int, size: int, note: str) -> None:
         self.place, self.address, self.size = place, address, size
         place.held[address] = size, note
 
@@ -217,7 +217,7 @@ class Numbers:
 
     __slots__ = ("_place", "_memory", "_spare", "address")
 
-    def __init__(self, place: Place, memory: HostMemory, spare: list[HostMemory]) -> None:
+    def __init__(self, place: LogicalGPU, memory: HostMemory, spare: list[HostMemory]) -> None:
         self._place, self._memory, self._spare, self.address = place, memory, spare, memory.address
 
     def __del__(self) -> None:
@@ -229,7 +229,7 @@ class Numbers:
         return self._memory.content[at : at + 1].view(dtype)[0]
 
 
-def on_place(array: Any, place: Place) -> DeviceArray:
+def on_gpu(array: Any, place: LogicalGPU) -> DeviceArray:
     """An array of the host's or of a GPU's on a GPU."""
     if array.__class__ is DeviceArray:
         return array.moved_to(place)
@@ -251,7 +251,7 @@ class DeviceArray:
 
     def __init__(
         self,
-        place: Place,
+        place: LogicalGPU,
         shape: tuple[int, ...],
         dtype: np.dtype,
         host: Any = None,
@@ -341,7 +341,7 @@ class DeviceArray:
             self.place.backend.synchronize()
         return DeviceArray(self.place, self.shape, self.dtype, self._host, buffer, buffer.address, self.note)
 
-    def moved_to(self, place: Place, note: str | None = None) -> DeviceArray:
+    def moved_to(self, place: LogicalGPU, note: str | None = None) -> DeviceArray:
         """The array in another GPU's memory, or itself. Raises ResourceExhaustedError.
 
         What isn't on the host already is copied from GPU to GPU where there is a way.

@@ -25,7 +25,7 @@ from runtime.kernel_ir.types import (
     Type,
     Unsupported,
     arithmetic,
-    met,
+    promoted,
 )
 
 Rule = Callable[..., Type | None]  # of the types of the arguments
@@ -81,7 +81,7 @@ def _common(*types: Any) -> Scalar:
         raise Unsupported("a function of numbers with an operand that isn't a number")
     first: Scalar = types[0]
     for other in types[1:]:
-        first = met(first, other)
+        first = promoted(first, other)
     return first
 
 

@@ -94,14 +94,14 @@ def unified(a: Type | None, b: Type | None) -> Type | None:
     if a is None or b is None or a == b:
         return b if a is None else a
     if isinstance(a, Scalar) and isinstance(b, Scalar):
-        return met(a, b)
+        return promoted(a, b)
     if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
         items = [unified(x, y) for x, y in zip(a.items, b.items)]
         return Tuple(tuple(item for item in items if item is not None))
     raise Unsupported(f"{a} and {b} in one variable")
 
 
-def met(a: Scalar, b: Scalar) -> Scalar:
+def promoted(a: Scalar, b: Scalar) -> Scalar:
     """The smallest type that holds both, by numba's rules."""
     if a == b:
         return a
@@ -110,7 +110,7 @@ def met(a: Scalar, b: Scalar) -> Scalar:
     if a.kind == "b" or b.kind == "b":
         return b if a.kind == "b" else a
     if a.is_float or b.is_float:
-        return _met_float(a, b)
+        return _promoted_float(a, b)
     if a.kind == b.kind:
         return a if a.bits > b.bits else b
     signed, unsigned = (a, b) if a.is_signed else (b, a)
@@ -119,7 +119,7 @@ def met(a: Scalar, b: Scalar) -> Scalar:
     return SCALARS[f"int{max(signed.bits, 2 * unsigned.bits)}"]
 
 
-def _met_float(a: Scalar, b: Scalar) -> Scalar:
+def _promoted_float(a: Scalar, b: Scalar) -> Scalar:
     if a.is_float and b.is_float:
         return FLOAT64
     number, integer = (a, b) if a.is_float else (b, a)
@@ -131,7 +131,7 @@ def arithmetic(a: Scalar, b: Scalar) -> Scalar:
     if a.kind == "h" or b.kind == "h":
         raise Unsupported(f"arithmetic with {a.name} and {b.name}")
     if a.is_float or b.is_float:
-        return met(a, b)
+        return promoted(a, b)
     return UINT64 if a.kind == "u" and b.kind == "u" else INT64
 
 

@@ -7,7 +7,7 @@ lanes of the other operand.
 
 from __future__ import annotations
 
-from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Scalar, Unsupported, met
+from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Scalar, Unsupported, promoted
 from runtime.llvm.writer import Value, Writer, literal
 
 _INSTRUCTIONS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
@@ -69,7 +69,7 @@ def common(a: Scalar, b: Scalar) -> Scalar:
     """The common type of numbers that have the same number of lanes."""
     if a is b:
         return a
-    return met(a.times(1), b.times(1)).times(a.lanes)
+    return promoted(a.times(1), b.times(1)).times(a.lanes)
 
 
 def truth(w: Writer, value: Value) -> Value:
@@ -284,8 +284,8 @@ def _power(w: Writer, a: Value, b: Value, result: Scalar) -> Value:
         raise Unsupported("integer powers of vectors")
     # By squaring. Kernels check beforehand that the exponent isn't negative; one that is would give 1.
     base, exponent, product = (w.stack(result.ir) for _ in range(3))
-    for place, value in ((base, a.text), (exponent, b.text), (product, "1")):
-        w.store(result.ir, value, place)
+    for slot, value in ((base, a.text), (exponent, b.text), (product, "1")):
+        w.store(result.ir, value, slot)
     test, body, after = w.label(), w.label(), w.label()
     w.block(test)
     left = w.load(result.ir, exponent)

@@ -25,7 +25,7 @@ from runtime.llvm.device_layout import (
     STOPPED,
 )  # fmt: skip
 from runtime.llvm.device_support import MEMORY, PTX, environment, host, is_first
-from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.function_builder import FunctionBuilder, defined, definitions
 from runtime.llvm.writer import ArrayValue, Value, Writer, part_types
 
 # --- what statements call --------------------------------------------------------------------------------------------
@@ -48,13 +48,13 @@ def _place(w: Writer, offset: int, index: str | None = None) -> str:
     return base if index is None else w.at(base, index, "i64")
 
 
-def _store(w: Writer, place: str, item: Value) -> None:
+def _store(w: Writer, address: str, item: Value) -> None:
     text = w.convert("zext", "i1", item.text, "i8") if item.type == BOOL else item.text
-    w.store(item.type.memory, text, place)
+    w.store(item.type.memory, text, address)
 
 
-def _load(w: Writer, place: str, type_: Scalar) -> Value:
-    found = w.load(type_.memory, place)
+def _load(w: Writer, address: str, type_: Scalar) -> Value:
+    found = w.load(type_.memory, address)
     return Value(type_, w.convert("trunc", "i8", found, "i1") if type_ == BOOL else found)
 
 
@@ -97,18 +97,18 @@ def _zero(type_: Scalar) -> str:
     return "0.0" if type_.is_float else "0"
 
 
-def _place_of_block(w: Writer, buffer: Any, block: Any) -> str:
+def _address_of_block(w: Writer, buffer: Any, block: Any) -> str:
     half = w.binary("mul", _index(w, buffer), MOST_BLOCKS)
     return _place(w, BLOCK_PARTIALS, w.binary("add", half, _index(w, block)))
 
 
 def _put_of_block(w: Writer, operands: Sequence[Any]) -> None:
     buffer, block, item = operands
-    _store(w, _place_of_block(w, buffer, block), item)
+    _store(w, _address_of_block(w, buffer, block), item)
 
 
 def _got_of_block(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-    return _load(w, _place_of_block(w, operands[0], operands[1]), type_)
+    return _load(w, _address_of_block(w, operands[0], operands[1]), type_)
 
 
 def _put_at(symbol: str) -> CallRule:
@@ -243,16 +243,16 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("gpu", "warp_barrier"): _barrier("gpu_warp_barrier"),
     ("gpu", "warp_size"): _number("gpu_warp_size"),
     ("gpu", "shuffle"): CallRule(_of_lane),
-    ("gpu", "store_warp_partial"): _put_at("gpu_place_of_warp"),
-    ("gpu", "load_warp_partial"): _got_at("gpu_place_of_warp"),
+    ("gpu", "store_warp_partial"): _put_at("gpu_address_of_warp"),
+    ("gpu", "load_warp_partial"): _got_at("gpu_address_of_warp"),
     ("gpu", "store_block_partial"): _effect(_put_of_block),
     ("gpu", "load_block_partial"): CallRule(_got_of_block),
-    ("gpu", "store_total"): _put_at("gpu_place_of_block_total"),
-    ("gpu", "load_total"): _got_at("gpu_place_of_block_total"),
-    ("gpu", "store_column_partial"): _put_at("gpu_place_of_column"),
-    ("gpu", "load_column_partial"): _got_at("gpu_place_of_column"),
-    ("gpu", "store_shared"): _put_at("gpu_place_in_tile"),
-    ("gpu", "load_shared"): _got_at("gpu_place_in_tile"),
+    ("gpu", "store_total"): _put_at("gpu_address_of_block_total"),
+    ("gpu", "load_total"): _got_at("gpu_address_of_block_total"),
+    ("gpu", "store_column_partial"): _put_at("gpu_address_of_column"),
+    ("gpu", "load_column_partial"): _got_at("gpu_address_of_column"),
+    ("gpu", "store_shared"): _put_at("gpu_address_in_tile"),
+    ("gpu", "load_shared"): _got_at("gpu_address_in_tile"),
     ("gpu", "fma"): CallRule(_fma),
     ("gpu", "udiv"): _of_counts("udiv"),
     ("gpu", "urem"): _of_counts("urem"),
@@ -286,11 +286,11 @@ def _poll(f: FunctionBuilder) -> str:
 
 def _poll_together(f: FunctionBuilder) -> str:
     f.run("@gpu_barrier")
-    place = environment(f, STOPPED)
+    address = environment(f, STOPPED)
     with f.if_then(is_first(f)):
-        f.store("i64", f.convert("zext", "i1", f.call("i1", "@interrupted"), "i64"), place)
+        f.store("i64", f.convert("zext", "i1", f.call("i1", "@interrupted"), "i64"), address)
     f.run("@gpu_barrier")
-    return f.binary("icmp ne", f.load("i64", place), 0)
+    return f.binary("icmp ne", f.load("i64", address), 0)
 
 
 # --- the function around a kernel ------------------------------------------------------------------------------------
@@ -305,10 +305,12 @@ class Entry:
     """
 
     # A thread may poll alone, or all of them together, with the same answer for all.
-    INTERRUPTED = "\n".join([
-        defined("internal i1 @interrupted() noinline cold nounwind", _poll),
-        defined("internal i1 @interrupted_together() noinline cold convergent nounwind", _poll_together),
-    ])  # fmt: skip
+    INTERRUPTED = definitions(
+        {
+            "internal i1 @interrupted() noinline cold nounwind": _poll,
+            "internal i1 @interrupted_together() noinline cold convergent nounwind": _poll_together,
+        }
+    )
 
     def __init__(self, record: str | None = None) -> None:
         """record: on this computer, the function that gives a thread's record; None for a GPU."""
@@ -341,8 +343,8 @@ class Entry:
                     given.append(f"{type_.ir} %x{number}")
             found = []
             if not callee.direct:
-                places = [f.stack(kind) for kind in types]
-                status = f.call("i32", f"@{callee.symbol}", *given, *(f"ptr {place}" for place in places))
+                slots = [f.stack(kind) for kind in types]
+                status = f.call("i32", f"@{callee.symbol}", *given, *(f"ptr {slot}" for slot in slots))
             elif types:
                 found = [f.call(types[0], f"@{callee.symbol}", *given)]
             else:
@@ -353,7 +355,7 @@ class Entry:
             else:
                 f.store("i64", f.convert("zext", "i32", status, "i64"), "%out")
                 f.leave_if(f.binary("icmp ne", status, 0, "i32"), "void")
-                found = [f.load(kind, place) for kind, place in zip(types, places)]
+                found = [f.load(kind, slot) for kind, slot in zip(types, slots)]
             for slot, (kind, text) in enumerate(_returned(callee.result, found), 1):
                 if kind == "i1":
                     kind, text = "i8", f.convert("zext", "i1", text, "i8")

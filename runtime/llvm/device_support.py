@@ -29,7 +29,7 @@ from runtime.llvm.device_layout import (
     THREAD_NUMBERS,
     TILE,
 )  # fmt: skip
-from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.function_builder import FunctionBuilder, defined, definitions
 from runtime.llvm.memory import HEADER, reference_counting
 
 # Writes the code that computes a value, and returns the value.
@@ -61,9 +61,9 @@ _NEXT, _LIST = 8, 16
 
 def _free(f: FunctionBuilder) -> None:
     """Puts the block of `%owner` into its list."""
-    place = f.at(environment(f, FREE), f.binary("shl", f.load("i64", f.at("%owner", _LIST)), 3))
-    f.store("ptr", f.load("ptr", place), f.at("%owner", _NEXT))
-    f.store("ptr", "%owner", place)
+    address = f.at(environment(f, FREE), f.binary("shl", f.load("i64", f.at("%owner", _LIST)), 3))
+    f.store("ptr", f.load("ptr", address), f.at("%owner", _NEXT))
+    f.store("ptr", "%owner", address)
 
 
 def _allocate_alone(f: FunctionBuilder) -> str:
@@ -77,11 +77,11 @@ def _allocate_alone(f: FunctionBuilder) -> str:
     steps = f.binary("lshr", below, shift)
     number = f.binary("add", f.binary("mul", power, 4), f.binary("and", steps, 3))
     rounded = f.binary("shl", f.binary("add", steps, 1), shift)
-    place = f.at(environment(f, FREE), f.binary("shl", number, 3))
-    waiting = f.load("ptr", place)
+    address = f.at(environment(f, FREE), f.binary("shl", number, 3))
+    waiting = f.load("ptr", address)
 
     def reused() -> str:
-        f.store("ptr", f.load("ptr", f.at(waiting, _NEXT)), place)
+        f.store("ptr", f.load("ptr", f.at(waiting, _NEXT)), address)
         return waiting
 
     def fresh() -> str:
@@ -101,11 +101,11 @@ def _allocate_alone(f: FunctionBuilder) -> str:
 
 def _allocate(f: FunctionBuilder) -> str:
     f.run("@gpu_barrier")
-    place = environment(f, ALLOCATED)
+    address = environment(f, ALLOCATED)
     with f.if_then(is_first(f)):
-        f.store("ptr", f.call("ptr", "@allocate_alone", "i64 %count", "i64 %size"), place)
+        f.store("ptr", f.call("ptr", "@allocate_alone", "i64 %count", "i64 %size"), address)
     f.run("@gpu_barrier")
-    return f.load("ptr", place)
+    return f.load("ptr", address)
 
 
 MEMORY = "\n".join([
@@ -209,23 +209,25 @@ def _ptx() -> str:
 @of_warps = internal addrspace(3) global [32 x i64] undef
 @tile = internal addrspace(3) global [{TILE} x i64] undef
 """,
-        defined(f"internal ptr @gpu_environment() {inline}", lambda f: f.op(f"load ptr, {_SHARED} @environment")),
-        *(defined(f"internal i64 @gpu_{name}() {inline}", _register(name_)) for name, name_ in _REGISTERS.items()),
-        defined(f"internal i64 @gpu_thread() {inline}", _thread),
-        defined(f"internal i64 @gpu_threads() {inline}", _product("blocks", "block_size")),
-        defined(f"internal void @gpu_block_barrier() {together}", _meet_in_block),
-        defined(f"internal i64 @gpu_warp_size() {inline}", lambda f: "32"),
-        defined(f"internal void @gpu_warp_barrier() {together}", lambda f: f.run("@llvm.nvvm.bar.warp.sync", "i32 -1")),
-        defined(f"internal i32 @gpu_of_lane_32(i32 %value, i64 %lane) {together}", _of_lane_32),
-        defined(f"internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) {together}", _of_lane_64),
-        defined(f"internal ptr @gpu_place_of_warp(i64 %warp) {inline}", _shared_element("@of_warps", "%warp")),
-        defined(f"internal ptr @gpu_place_in_tile(i64 %number) {inline}", _shared_element("@tile", "%number")),
-        defined(f"internal ptr @gpu_place_of_column(i64 %number) {inline}", _of_column),
-        defined(f"internal ptr @gpu_place_of_block_total() {inline}", _shared("@block_total")),
-        defined(f"internal i64 @gpu_turn() {inline}", lambda f: f.op(f"load i64, {_SHARED} @turn")),
-        defined(f"internal void @gpu_end_turn() {inline}", _end_turn),
-        defined("internal void @gpu_barrier() noinline convergent", _meet),
-        defined(f"internal void @gpu_begin(ptr %environment) {together}", _begin),
+        definitions({
+            f"internal ptr @gpu_environment() {inline}": lambda f: f.op(f"load ptr, {_SHARED} @environment"),
+            **{f"internal i64 @gpu_{name}() {inline}": _register(name_) for name, name_ in _REGISTERS.items()},
+            f"internal i64 @gpu_thread() {inline}": _thread,
+            f"internal i64 @gpu_threads() {inline}": _product("blocks", "block_size"),
+            f"internal void @gpu_block_barrier() {together}": _meet_in_block,
+            f"internal i64 @gpu_warp_size() {inline}": lambda f: "32",
+            f"internal void @gpu_warp_barrier() {together}": lambda f: f.run("@llvm.nvvm.bar.warp.sync", "i32 -1"),
+            f"internal i32 @gpu_of_lane_32(i32 %value, i64 %lane) {together}": _of_lane_32,
+            f"internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) {together}": _of_lane_64,
+            f"internal ptr @gpu_address_of_warp(i64 %warp) {inline}": _shared_element("@of_warps", "%warp"),
+            f"internal ptr @gpu_address_in_tile(i64 %number) {inline}": _shared_element("@tile", "%number"),
+            f"internal ptr @gpu_address_of_column(i64 %number) {inline}": _of_column,
+            f"internal ptr @gpu_address_of_block_total() {inline}": _shared("@block_total"),
+            f"internal i64 @gpu_turn() {inline}": lambda f: f.op(f"load i64, {_SHARED} @turn"),
+            f"internal void @gpu_end_turn() {inline}": _end_turn,
+            "internal void @gpu_barrier() noinline convergent": _meet,
+            f"internal void @gpu_begin(ptr %environment) {together}": _begin,
+        }),
     ])  # fmt: skip
 
 
@@ -286,8 +288,8 @@ def _of_emulated_column(f: FunctionBuilder) -> str:
 
 
 def _end_emulated_turn(f: FunctionBuilder) -> None:
-    place = _in_block(BUFFER_INDEX)(f)
-    f.store("i64", f.binary("xor", f.load("i64", place), 1), place)
+    address = _in_block(BUFFER_INDEX)(f)
+    f.store("i64", f.binary("xor", f.load("i64", address), 1), address)
 
 
 def _exchange(f: FunctionBuilder) -> str:
@@ -324,22 +326,24 @@ def host(record: str) -> str:
     return "\n".join([
         f"declare ptr @{record}()",
         "declare i32 @sched_yield()",
-        *(defined(f"internal i64 @gpu_{name}()", number(k)) for k, name in enumerate(RECORD) if k),
-        defined("internal ptr @gpu_environment()", lambda f: f.load("ptr", f.call("ptr", f"@{record}"))),
-        defined("internal void @meet(ptr %word, i64 %count) noinline", _wait),
-        defined("internal void @gpu_barrier()", _meet_at(lambda f: environment(f, BARRIER), "threads")),
-        defined("internal ptr @of_block(i64 %block)", _of_block),
-        defined("internal ptr @of_thread(i64 %thread)", _of_thread),
-        defined("internal i64 @gpu_warp_size()", lambda f: str(EMULATED_WARP)),
-        defined("internal ptr @gpu_place_of_warp(i64 %warp)", _of_warp),
-        defined("internal ptr @gpu_place_in_tile(i64 %number)", _in_tile),
-        defined("internal ptr @gpu_place_of_column(i64 %number)", _of_emulated_column),
-        defined("internal ptr @gpu_place_of_block_total()", _in_block(BLOCK_TOTAL)),
-        defined("internal i64 @gpu_turn()", lambda f: f.load("i64", _in_block(BUFFER_INDEX)(f))),
-        defined("internal void @gpu_end_turn()", _end_emulated_turn),
-        defined("internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) noinline", _exchange),
-        defined("internal void @gpu_warp_barrier()", _meet_in_warp),
-        defined("internal i32 @gpu_of_lane_32(i32 %value, i64 %lane)", _exchange_32),
-        defined("internal void @gpu_block_barrier()", _meet_at(_in_block(BLOCK_BARRIER), "block_size")),
-        defined("internal void @gpu_begin(ptr %environment)", lambda f: None),
+        definitions({
+            **{f"internal i64 @gpu_{name}()": number(k) for k, name in enumerate(RECORD) if k},
+            "internal ptr @gpu_environment()": lambda f: f.load("ptr", f.call("ptr", f"@{record}")),
+            "internal void @meet(ptr %word, i64 %count) noinline": _wait,
+            "internal void @gpu_barrier()": _meet_at(lambda f: environment(f, BARRIER), "threads"),
+            "internal ptr @of_block(i64 %block)": _of_block,
+            "internal ptr @of_thread(i64 %thread)": _of_thread,
+            "internal i64 @gpu_warp_size()": lambda f: str(EMULATED_WARP),
+            "internal ptr @gpu_address_of_warp(i64 %warp)": _of_warp,
+            "internal ptr @gpu_address_in_tile(i64 %number)": _in_tile,
+            "internal ptr @gpu_address_of_column(i64 %number)": _of_emulated_column,
+            "internal ptr @gpu_address_of_block_total()": _in_block(BLOCK_TOTAL),
+            "internal i64 @gpu_turn()": lambda f: f.load("i64", _in_block(BUFFER_INDEX)(f)),
+            "internal void @gpu_end_turn()": _end_emulated_turn,
+            "internal i64 @gpu_of_lane_64(i64 %value, i64 %lane) noinline": _exchange,
+            "internal void @gpu_warp_barrier()": _meet_in_warp,
+            "internal i32 @gpu_of_lane_32(i32 %value, i64 %lane)": _exchange_32,
+            "internal void @gpu_block_barrier()": _meet_at(_in_block(BLOCK_BARRIER), "block_size"),
+            "internal void @gpu_begin(ptr %environment)": lambda f: None,
+        }),
     ])  # fmt: skip

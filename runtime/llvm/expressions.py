@@ -63,7 +63,7 @@ def condition(w: Writer, item: ir.Expr) -> str:
 
 
 def _var(w: Writer, item: ir.Var) -> Value | ArrayValue:
-    if item.name not in w.places:
+    if item.name not in w.slots:
         raise Unsupported(f"the name {item.name}")
     return w.read(item.name)
 
@@ -80,9 +80,9 @@ def _load(w: Writer, item: ir.Load) -> Value:
     if w.lanes is not None and w.lanes.plan.differs(item.index):
         lanes: Value = w.lanes.elements(item)
         return lanes
-    place = element(w, item.array, item.index)
+    address = element(w, item.array, item.index)
     kind = w.types.scalar(item)
-    loaded = w.op(f"load {kind.memory}, {place}")
+    loaded = w.op(f"load {kind.memory}, {address}")
     return Value(kind, w.binary("icmp ne", loaded, 0, "i8")) if kind == BOOL else Value(kind, loaded)
 
 
@@ -137,14 +137,14 @@ def _logic(w: Writer, item: ir.Logic) -> Value:
             chosen = f"i1 {other}, i1 false" if is_and else f"i1 true, i1 {other}"
             result = w.op(f"select i1 {result}, {chosen}")
             continue
-        place = w.stack("i1")
-        w.store("i1", result, place)
+        slot = w.stack("i1")
+        w.store("i1", result, slot)
         more, after = w.label(), w.label()
         w.branch(result, *((more, after) if is_and else (after, more)))
         w.block(more)
-        w.store("i1", condition(w, operand), place)
+        w.store("i1", condition(w, operand), slot)
         w.block(after)
-        result = w.load("i1", place)
+        result = w.load("i1", slot)
     return Value(BOOL, result)
 
 
@@ -159,15 +159,15 @@ def _select(w: Writer, item: ir.Select) -> Value | ArrayValue:
     if is_cheap(item.yes) and is_cheap(item.no):
         yes, no = value(w, item.yes, kind), value(w, item.no, kind)
         return Value(kind, w.select(test, yes.text, no.text, kind.ir))
-    place = w.stack(kind.ir)
+    slot = w.stack(kind.ir)
     yes_block, no_block, after = w.label(), w.label(), w.label()
     w.branch(test, yes_block, no_block)
     for block, branch in ((yes_block, item.yes), (no_block, item.no)):
         w.block(block)
-        w.store(kind.ir, value(w, branch, kind).text, place)
+        w.store(kind.ir, value(w, branch, kind).text, slot)
         w.jump(after)
     w.block(after)
-    return Value(kind, w.load(kind.ir, place))
+    return Value(kind, w.load(kind.ir, slot))
 
 
 def call(w: Writer, item: ir.Call) -> Any:

@@ -45,9 +45,9 @@ class FunctionBuilder:
 
     def stack(self, type_: str, name: str | None = None, count: int = 1, align: int = 8) -> str:
         """A stack slot."""
-        place = f'%"{name}"' if name is not None else self.name()
-        self.entry.append(f"  {place} = alloca {type_}{f', i64 {count}' if count > 1 else ''}, align {align}")
-        return place
+        slot = f'%"{name}"' if name is not None else self.name()
+        self.entry.append(f"  {slot} = alloca {type_}{f', i64 {count}' if count > 1 else ''}, align {align}")
+        return slot
 
     @contextlib.contextmanager
     def at_start(self) -> Iterator[None]:
@@ -81,12 +81,12 @@ class FunctionBuilder:
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
-    def load(self, type_: str, place: str, align: int | None = None) -> str:
+    def load(self, type_: str, address: str, align: int | None = None) -> str:
         """align: of the address, in bytes; by default that of the type."""
-        return self.op(f"load {type_}, ptr {place}{f', align {align}' if align else ''}")
+        return self.op(f"load {type_}, ptr {address}{f', align {align}' if align else ''}")
 
-    def store(self, type_: str, value: str | int, place: str, align: int | None = None) -> None:
-        self.line(f"store {type_} {value}, ptr {place}{f', align {align}' if align else ''}")
+    def store(self, type_: str, value: str | int, address: str, align: int | None = None) -> None:
+        self.line(f"store {type_} {value}, ptr {address}{f', align {align}' if align else ''}")
 
     def at(self, base: str, offset: str | int, unit: str = "i8") -> str:
         """The address that is so many bytes, or elements of type `unit`, after another."""
@@ -96,9 +96,9 @@ class FunctionBuilder:
         """The value at such an address."""
         return self.load(type_, self.at(base, offset, unit))
 
-    def member(self, struct: str, place: str, number: int) -> str:
+    def member(self, struct: str, address: str, number: int) -> str:
         """The address of a member of a struct."""
-        return self.op(f"getelementptr {struct}, ptr {place}, i64 0, i32 {number}")
+        return self.op(f"getelementptr {struct}, ptr {address}, i64 0, i32 {number}")
 
     def room(self, type_: str, count: str) -> str:
         """Memory on the stack for a number of elements that is only known when the function runs."""
@@ -108,31 +108,31 @@ class FunctionBuilder:
         """Copies bytes between blocks of memory that don't overlap."""
         self.line(f"call void @llvm.memcpy(ptr {target}, ptr {source}, i64 {count}, i1 false)")
 
-    def clear(self, place: str, count: str | int) -> None:
+    def clear(self, address: str, count: str | int) -> None:
         """Sets bytes to 0."""
-        self.line(f"call void @llvm.memset(ptr {place}, i8 0, i64 {count}, i1 false)")
+        self.line(f"call void @llvm.memset(ptr {address}, i8 0, i64 {count}, i1 false)")
 
-    def prefetch(self, place: str) -> None:
+    def prefetch(self, address: str) -> None:
         """Has the processor read memory into its second-level cache."""
-        self.line(f"call void @llvm.prefetch(ptr {place}, i32 0, i32 2, i32 1)")
+        self.line(f"call void @llvm.prefetch(ptr {address}, i32 0, i32 2, i32 1)")
 
     # --- memory that threads share -----------------------------------------------------------------------------------
 
-    def load_atomic(self, type_: str, place: str, ordering: str = "monotonic") -> str:
-        return self.op(f"load atomic {type_}, ptr {place} {ordering}, align {_alignment(type_)}")
+    def load_atomic(self, type_: str, address: str, ordering: str = "monotonic") -> str:
+        return self.op(f"load atomic {type_}, ptr {address} {ordering}, align {_alignment(type_)}")
 
-    def store_atomic(self, type_: str, value: str | int, place: str, ordering: str = "monotonic") -> None:
-        self.line(f"store atomic {type_} {value}, ptr {place} {ordering}, align {_alignment(type_)}")
+    def store_atomic(self, type_: str, value: str | int, address: str, ordering: str = "monotonic") -> None:
+        self.line(f"store atomic {type_} {value}, ptr {address} {ordering}, align {_alignment(type_)}")
 
-    def update(self, operation: str, type_: str, place: str, value: str | int, ordering: str = "monotonic") -> str:
+    def update(self, operation: str, type_: str, address: str, value: str | int, ordering: str = "monotonic") -> str:
         """Changes memory by one atomic operation (add, sub, xchg, ...). Its value before."""
-        return self.op(f"atomicrmw {operation} ptr {place}, {type_} {value} {ordering}")
+        return self.op(f"atomicrmw {operation} ptr {address}, {type_} {value} {ordering}")
 
     def replace(
-        self, type_: str, place: str, expected: str | int, new: str | int, orderings: str = "acq_rel acquire"
+        self, type_: str, address: str, expected: str | int, new: str | int, orderings: str = "acq_rel acquire"
     ) -> str:
         """Whether memory held the expected value, which the new one has replaced then."""
-        pair = self.op(f"cmpxchg ptr {place}, {type_} {expected}, {type_} {new} {orderings}")
+        pair = self.op(f"cmpxchg ptr {address}, {type_} {expected}, {type_} {new} {orderings}")
         return self.op(f"extractvalue {{ {type_}, i1 }} {pair}, 1")
 
     # --- calls -------------------------------------------------------------------------------------------------------
@@ -189,13 +189,13 @@ class FunctionBuilder:
         """a * b + c of floats or vectors, with one rounding if the machine has an instruction for it."""
         return self.intrinsic("fmuladd", type_, f"{type_} {a}", f"{type_} {b}", f"{type_} {c}")
 
-    def masked_load(self, type_: str, place: str, align: int, mask: str) -> str:
+    def masked_load(self, type_: str, address: str, align: int, mask: str) -> str:
         """A vector of which only the lanes in the mask are read; the others are 0. mask: with its type."""
-        return self.intrinsic("masked.load", type_, f"ptr {place}", f"i32 {align}", mask, f"{type_} zeroinitializer")
+        return self.intrinsic("masked.load", type_, f"ptr {address}", f"i32 {align}", mask, f"{type_} zeroinitializer")
 
-    def masked_store(self, type_: str, value: str, place: str, align: int, mask: str) -> None:
+    def masked_store(self, type_: str, value: str, address: str, align: int, mask: str) -> None:
         """Writes only the lanes in the mask."""
-        self.run("@llvm.masked.store", f"{type_} {value}", f"ptr {place}", f"i32 {align}", mask)
+        self.run("@llvm.masked.store", f"{type_} {value}", f"ptr {address}", f"i32 {align}", mask)
 
     def shuffle(self, type_: str, a: str, b: str, lanes: Iterable[int]) -> str:
         """The lanes with these numbers of two vectors."""
@@ -403,3 +403,8 @@ def defined(head: str, body: Callable[[FunctionBuilder], str | None]) -> str:
     type_ = " ".join(word for word in head.partition("@")[0].split() if word not in _BEFORE_TYPE)
     f.end("ret void" if result is None else f"ret {type_} {result}")
     return f.text()
+
+
+def definitions(functions: Mapping[str, Callable[[FunctionBuilder], str | None]]) -> str:
+    """The text of functions: their bodies by their heads, as `defined` takes them."""
+    return "\n".join(defined(head, body) for head, body in functions.items())

@@ -155,7 +155,7 @@ def assign(w: Writer, name: str, array: ArrayValue) -> None:
         w.write(name, array)
         return
     take(w, array)
-    before = w.load("ptr", w.places[name][0])
+    before = w.load("ptr", w.slots[name][0])
     w.write(name, array)
     w.run("@drop", f"ptr {before}")
 
@@ -171,4 +171,4 @@ def drop_variables(w: Writer) -> None:
         w.run("@drop_all", "ptr %owners", f"i64 {len(w.gathered)}")
     for name in w.arrays:
         if name not in w.gathered:
-            drop(w, w.load("ptr", w.places[name][0]))
+            drop(w, w.load("ptr", w.slots[name][0]))

@@ -18,9 +18,9 @@ def write(w: Writer, operands: Sequence[Any], type_: Any) -> None:
     a, a0, b, b0, out, out0, rows, inner, columns, transposed_a, transposed_b, threads = operands
     symbol = SYMBOLS[out.type.element.name]
     w.program.declare(f"declare void @{symbol}(ptr, ptr, ptr, i64, i64, i64, i64, i64)")
-    places = [w.element(array, arithmetic.cast(w, at, INT64)) for array, at in ((a, a0), (b, b0), (out, out0))]
+    addresses = [w.element(array, arithmetic.cast(w, at, INT64)) for array, at in ((a, a0), (b, b0), (out, out0))]
     bits = [w.convert("zext", "i1", arithmetic.truth(w, each).text, "i64") for each in (transposed_a, transposed_b)]
     transposed = w.binary("or", bits[0], w.binary("shl", bits[1], 1))
     numbers = [arithmetic.cast(w, number, INT64).text for number in (rows, inner, columns)]
-    given = [*(f"ptr {place}" for place in places), *(f"i64 {number}" for number in (*numbers, transposed))]
+    given = [*(f"ptr {address}" for address in addresses), *(f"i64 {number}" for number in (*numbers, transposed))]
     w.run(f"@{symbol}", *given, f"i64 {arithmetic.cast(w, threads, INT64).text}")

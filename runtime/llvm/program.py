@@ -226,13 +226,13 @@ class Program:
         declared: list[str] = []
         count = 0
         for name, type_ in zip(types.parameters, callee.parameters):
-            places = w.places[name] if isinstance(type_, Array) else [w.places[name]]
-            for position, (part, place) in enumerate(zip(part_types(type_), places)):
+            slots = w.slots[name] if isinstance(type_, Array) else [w.slots[name]]
+            for position, (part, slot) in enumerate(zip(part_types(type_), slots)):
                 # A kernel doesn't write to its arguments, so `noalias` holds even if two of them are one array. If many
                 # threads run it, it may write to them, and other threads do between any two barriers.
                 alone = " noalias" if is_kernel and position == 1 and name not in written else ""
                 declared.append(f"{part}{alone} %p{count}")
-                w.store(part, f"%p{count}", place)
+                w.store(part, f"%p{count}", slot)
                 count += 1
             if isinstance(type_, Array):
                 if name in types.assigned:
@@ -288,10 +288,10 @@ class Program:
             assert isinstance(callee.result, Scalar)
             return Value(callee.result, w.call(callee.result.ir, f"@{callee.symbol}", *given))
         types = part_types(callee.result)
-        places = [w.stack(type_) for type_ in types]
-        status = w.call("i32", f"@{callee.symbol}", *given, *(f"ptr {place}" for place in places))
+        slots = [w.stack(type_) for type_ in types]
+        status = w.call("i32", f"@{callee.symbol}", *given, *(f"ptr {slot}" for slot in slots))
         w.fail(w.binary("icmp ne", status, 0, "i32"), OUT_OF_MEMORY)
-        found = [w.load(type_, place) for type_, place in zip(types, places)]
+        found = [w.load(type_, slot) for type_, slot in zip(types, slots)]
         made: list[Value | ArrayValue] = []
         for kind in results(callee.result):
             if isinstance(kind, Scalar):

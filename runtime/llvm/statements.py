@@ -78,9 +78,9 @@ def _alloc(w: Writer, item: ir.Alloc) -> None:
 def _store(w: Writer, item: ir.Store) -> None:
     kind = w.types.element(item.array)
     found = value(w, item.value, kind)
-    place = element(w, item.array, item.index)
+    address = element(w, item.array, item.index)
     text = w.convert("zext", "i1", found.text, "i8") if kind == BOOL else found.text
-    w.line(f"store {kind.memory} {text}, {place}")
+    w.line(f"store {kind.memory} {text}, {address}")
 
 
 # --- branches and loops ----------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
 
 
 def _write_result(w: Writer, item: Value | ArrayValue, position: int) -> int:
-    """Writes a result to the place that the caller gave; returns the position of the next result."""
+    """Writes a result to the memory that the caller gave; returns the position of the next result."""
     if isinstance(item, Value):
         w.store(item.type.ir, item.text, f"%out{position}")
         return position + 1

@@ -61,7 +61,7 @@ def write(w: Writer, callee: Any, threads: str, total: str, arguments: Sequence[
     types = [type_ for type_, _ in values]
     entry = w.program.thread_entry(callee, types)
     record = f"{{ {', '.join(types)} }}"
-    place = w.stack(record)
+    slot = w.stack(record)
     for position, (type_, text) in enumerate(values):
-        w.store(type_, text, w.member(record, place, position))
-    w.run(IN_PARTS, f"ptr {entry}", f"ptr {place}", f"i64 {total}", f"i64 {threads}")
+        w.store(type_, text, w.member(record, slot, position))
+    w.run(IN_PARTS, f"ptr {entry}", f"ptr {slot}", f"i64 {total}", f"i64 {threads}")

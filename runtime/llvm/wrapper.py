@@ -132,8 +132,8 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
     found: list[str] = []
     lock = w.call("ptr", "@PyEval_SaveThread") if releases else None
     if not callee.direct:
-        places = [w.stack(type_, align=16) for type_ in types]
-        status = w.call("i32", f"@{callee.symbol}", *given, *(f"ptr {place}" for place in places))
+        slots = [w.stack(type_, align=16) for type_ in types]
+        status = w.call("i32", f"@{callee.symbol}", *given, *(f"ptr {slot}" for slot in slots))
     elif types:
         found = [w.call(types[0], f"@{callee.symbol}", *given)]
     else:
@@ -142,7 +142,7 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
         w.run("@PyEval_RestoreThread", f"ptr {lock}")
     if not callee.direct:
         w.require(w.binary("icmp eq", status, 0, "i32"), "memory")
-        found = [w.load(type_, place) for type_, place in zip(types, places)]
+        found = [w.load(type_, slot) for type_, slot in zip(types, slots)]
     _results(w, results(result), found, isinstance(result, Tuple))
     w.begin("bad")
     w.run("@PyErr_SetString", f"ptr {w.load('ptr', '@PyExc_TypeError')}", "ptr @wrong")

@@ -129,7 +129,7 @@ def _gathered(types: Any, borrowed: set[str]) -> dict[str, int]:
     loops = [item.body for item in ir.walk(function.body) if isinstance(item, (ir.For, ir.While))]
     apart = {*borrowed, *function.parameters, *(name for body in loops for name in ir.assigned(body))}
     names = [name for name, type_ in types.variables.items() if isinstance(type_, Array) and name not in apart]
-    return {name: place for place, name in enumerate(names)} if len(names) >= _MANY_ARRAYS else {}
+    return {name: position for position, name in enumerate(names)} if len(names) >= _MANY_ARRAYS else {}
 
 
 class Writer(FunctionBuilder):
@@ -146,10 +146,10 @@ class Writer(FunctionBuilder):
         self.types = types
         self.direct = direct
         self.loops: list[tuple[str, str]] = []  # the labels that `continue` and `break` jump to
-        self.places: dict[str, Any] = {}
+        self.slots: dict[str, Any] = {}
         self.arrays: list[str] = []  # variables that hold references
         self.borrowed = _borrowed(types)
-        # Those whose owners stand in one array, and where.
+        # Those whose owners stand in one array, and their positions in it.
         self.gathered: dict[str, int] = {} if program.spmd else _gathered(types, self.borrowed)
         self.lanes: Any = None  # set while statements are vectorised (optimize/outer_loop_vectorize.py)
         self.plans = {} if program.spmd else outer_loop_plan.plans(types)
@@ -170,7 +170,7 @@ class Writer(FunctionBuilder):
     def declare_new(self) -> None:
         """Allocates stack slots for the variables that have none yet."""
         for name, type_ in self.types.variables.items():
-            if name not in self.places:
+            if name not in self.slots:
                 assert type_ is not None
                 self._declare(name, type_)
 
@@ -186,23 +186,23 @@ class Writer(FunctionBuilder):
 
     def _declare(self, name: str, type_: Type) -> None:
         if isinstance(type_, Scalar):
-            self.places[name] = self.stack(type_.ir, f"v.{name}")
+            self.slots[name] = self.stack(type_.ir, f"v.{name}")
         elif isinstance(type_, Array):
-            self.places[name] = [self._owner(name), self.stack("ptr", f"v.{name}.data")]
-            self.places[name] += [self.stack("i64", f"v.{name}.{i}") for i in range(type_.rank)]
+            self.slots[name] = [self._owner(name), self.stack("ptr", f"v.{name}.data")]
+            self.slots[name] += [self.stack("i64", f"v.{name}.{i}") for i in range(type_.rank)]
             if name not in self.borrowed:
                 self.arrays.append(name)
         else:
             raise Unsupported("a variable that holds a tuple")
 
     def _owner(self, name: str) -> str:
-        """The place for the owner of an array that a variable holds."""
+        """The slot for the owner of an array that a variable holds."""
         if name not in self.gathered:
-            place = self.stack("ptr", f"v.{name}.owner")
+            slot = self.stack("ptr", f"v.{name}.owner")
             if name not in self.borrowed:
                 with self.at_start():
-                    self.store("ptr", "null", place)
-            return place
+                    self.store("ptr", "null", slot)
+            return slot
         with self.at_start():
             return self.at("%owners", self.gathered[name], "ptr")
 
@@ -232,10 +232,10 @@ class Writer(FunctionBuilder):
             return lanes
         type_ = self.types.variables[name]
         if isinstance(type_, Scalar):
-            return Value(type_, self.load(type_.ir, self.places[name]))
+            return Value(type_, self.load(type_.ir, self.slots[name]))
         assert isinstance(type_, Array)
-        owner, data, *dims = self.places[name]
-        loaded = tuple(self.load("i64", place) for place in dims)
+        owner, data, *dims = self.slots[name]
+        loaded = tuple(self.load("i64", slot) for slot in dims)
         return ArrayValue(type_, self.load("ptr", owner), self.load("ptr", data), loaded)
 
     def write(self, name: str, value: Value | ArrayValue) -> None:
@@ -246,13 +246,13 @@ class Writer(FunctionBuilder):
                 return
             if value.type.lanes > 1:
                 raise Unsupported("a vector in a variable that all lanes share")
-            self.store(value.type.ir, value.text, self.places[name])
+            self.store(value.type.ir, value.text, self.slots[name])
             return
-        owner, data, *dims = self.places[name]
+        owner, data, *dims = self.slots[name]
         self.store("ptr", value.owner, owner)
         self.store("ptr", value.data, data)
-        for place, size in zip(dims, value.dims):
-            self.store("i64", size, place)
+        for slot, size in zip(dims, value.dims):
+            self.store("i64", size, slot)
 
     def size(self, array: ArrayValue) -> str:
         """The number of elements of an array."""
@@ -263,7 +263,7 @@ class Writer(FunctionBuilder):
 
     def element(self, array: ArrayValue, index: Value) -> str:
         """The address of an element of a flat array."""
-        place = index.text
+        offset = index.text
         if index.type != INT64 and index.type.bits < 64:
-            place = self.convert("sext" if index.type.is_signed else "zext", index.type.ir, index.text, "i64")
-        return self.at(array.data, place, f"inbounds {array.type.element.memory}")
+            offset = self.convert("sext" if index.type.is_signed else "zext", index.type.ir, index.text, "i64")
+        return self.at(array.data, offset, f"inbounds {array.type.element.memory}")

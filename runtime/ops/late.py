@@ -40,8 +40,8 @@ Result = tuple[Any, list[TensorType], frozenset[str]]
 _REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, errors.OpError)
 
 
-class Place:
-    """The place of a tensor among the arguments of a call."""
+class OperandIndex:
+    """Stands for a tensor among the arguments of a call: the node's operand of this index."""
 
     __slots__ = ("index",)
 
@@ -59,7 +59,7 @@ class Call:
 
     def __call__(self, *tensors: Any) -> Any:
         def fill(leaf: Any) -> Any:
-            return tensors[leaf.index] if type(leaf) is Place else leaf
+            return tensors[leaf.index] if type(leaf) is OperandIndex else leaf
 
         return self.function(*_map(self.args, fill), **_map(self.kwargs, fill))
 
@@ -197,7 +197,7 @@ def _put_off(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any]
         if not is_tensor_like(leaf):
             return leaf
         tensors.append(convert_to_tensor(leaf))
-        return Place(len(tensors) - 1)
+        return OperandIndex(len(tensors) - 1)
 
     call = Call(function, _map(args, place), _map(kwargs, place))
     if foreign or not any(_open(t) for t in tensors):

@@ -28,7 +28,7 @@ from runtime.dtypes import DType
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import ConstantArray
 from runtime.ops.control import Datum, ErrorTemplate, Message
-from runtime.ops.late import Applied, Call, Place, name_of
+from runtime.ops.late import Applied, Call, OperandIndex, name_of
 from runtime.ops.random.stateful import Site
 from runtime.ops.strings.staged_string import Formatted
 from runtime.ops.table import OpDef
@@ -183,7 +183,7 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Any]] = {
     TensorReference: lambda encoder, value: {"variable": encoder._variable(value.deref())},
     Site: lambda encoder, value: encoder.site(value),
     Budget: lambda encoder, value: {"budget": [value.bytes, value.strict]},
-    Place: lambda encoder, value: {"place": value.index},
+    OperandIndex: lambda encoder, value: {"place": value.index},
     Datum: lambda encoder, value: {"datum": value.index},
     Formatted: lambda encoder, value: {"formatted": [value.index, value.spec]},
     Message: lambda encoder, value: {"message": encoder.all(value.pieces)},
@@ -295,8 +295,8 @@ class Decoder:
             raise Damaged("a place is not an index")
         return said
 
-    def _place(self, said: Any) -> Place:
-        return Place(self._index(said))
+    def _place(self, said: Any) -> OperandIndex:
+        return OperandIndex(self._index(said))
 
     def _datum(self, said: Any) -> Datum:
         return Datum(self._index(said))

@@ -7,7 +7,7 @@ import pytest
 import autograph as ag
 from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.lower_graph import lower
-from runtime.codegen.symbolic.ranges import Known, known_of, result_of
+from runtime.codegen.symbolic.ranges import Range, known_range, result_of
 from runtime.dtypes import float64, int32, int64, uint8
 from runtime.graph.builder import Builder, emit_while, trace_region
 from runtime.graph.passes.pipeline import optimize
@@ -317,21 +317,25 @@ def test_a_table_in_a_tensor_array_has_no_checks():
 
 
 def test_arithmetic_of_what_is_known():
-    assert result_of("add", [Known(0, 9), Known(1, 2)], int32) == Known(1, 11)
-    assert result_of("subtract", [Known(0, 9, N, I), Known(2, 2)], int64) == Known(-2, 7, N, I - 2)
-    assert result_of("multiply", [Known(-3, 2), Known(-5, 4)], int32) == Known(-12, 15)
-    assert result_of("multiply", [Known(0, 2**20), Known(0, 2**20)], int32) is None
-    assert result_of("add", [Known(0, 250), Known(0, 6)], uint8) is None
-    assert result_of("floormod", [Known(-9, 9), Known(1, 4)], int32) == Known(0, 3)
-    assert result_of("floormod", [Known(-9, 9), Known(0, 4)], int32) is None
-    assert result_of("floordiv", [Known(-9, 9), Known(2, 4)], int32) == Known(-5, 4)
-    assert result_of("minimum", [Known(-9, 9), Known(0, 4, N)], int32) == Known(-9, 4, N)
-    assert result_of("maximum", [Known(-9, 9), Known(0, 4, N)], int32) == Known(0, 9)
-    assert result_of("add", [Known(0, 9), None], int32) is None
-    assert result_of("floormod", [None, Known(1, 4)], int32) == Known(0, 3)
+    assert result_of("add", [Range(0, 9), Range(1, 2)], int32) == Range(1, 11)
+    assert result_of("subtract", [Range(0, 9, N, I), Range(2, 2)], int64) == Range(-2, 7, N, I - 2)
+    assert result_of("multiply", [Range(-3, 2), Range(-5, 4)], int32) == Range(-12, 15)
+    assert result_of("multiply", [Range(0, 2**20), Range(0, 2**20)], int32) is None
+    assert result_of("add", [Range(0, 250), Range(0, 6)], uint8) is None
+    assert result_of("floormod", [Range(-9, 9), Range(1, 4)], int32) == Range(0, 3)
+    assert result_of("floormod", [Range(-9, 9), Range(0, 4)], int32) is None
+    assert result_of("floordiv", [Range(-9, 9), Range(2, 4)], int32) == Range(-5, 4)
+    assert result_of("minimum", [Range(-9, 9), Range(0, 4, N)], int32) == Range(-9, 4, N)
+    assert result_of("maximum", [Range(-9, 9), Range(0, 4, N)], int32) == Range(0, 9)
+    assert result_of("add", [Range(0, 9), None], int32) is None
+    assert result_of("floormod", [None, Range(1, 4)], int32) == Range(0, 3)
     constants = [ir.Const(3, INT64), ir.Const(-3, INT32), N]
-    assert [known_of(Scalar(each, int32)) and known_of(Scalar(each, int32)).low for each in constants] == [3, -3, None]
-    assert known_of(Scalar(ir.Const(3.0, FLOAT64), float64)) is None
+    assert [known_range(Scalar(each, int32)) and known_range(Scalar(each, int32)).low for each in constants] == [
+        3,
+        -3,
+        None,
+    ]
+    assert known_range(Scalar(ir.Const(3.0, FLOAT64), float64)) is None
 
 
 def test_an_index_is_checked_once():

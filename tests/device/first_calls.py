@@ -68,7 +68,7 @@ def checks() -> Iterator[tuple[str, Callable[[], object]]]:
             print(f"  CUDA {found.version_text()}, {found.devices} GPUs")
 
     def place() -> None:
-        state["place"] = found = device.places()[0]
+        state["place"] = found = device.logical_gpus()[0]
         print(f"  {found}, {found.backend.compute_capability}, memory {found.backend.memory_info()}")
 
     def copies() -> None:
@@ -79,7 +79,7 @@ def checks() -> Iterator[tuple[str, Callable[[], object]]]:
         np.testing.assert_array_equal(again.on_host(), vector)
 
     def across() -> None:
-        first, second = device.places()[:2]
+        first, second = device.logical_gpus()[:2]
         array = DeviceArray(first, vector.shape, vector.dtype, vector)
         array.address()
         array._host = None

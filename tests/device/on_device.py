@@ -27,7 +27,7 @@ from runtime.engine.settings import wait_for_background
 from runtime.gpu.cuda import Cuda
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import Shape
-from runtime.gpu.memory import DeviceArray, Place
+from runtime.gpu.memory import DeviceArray, LogicalGPU
 from tests.device.pretended import Pretended
 
 refused: Counter[str] = Counter()  # why kernels have no form for a device
@@ -40,7 +40,7 @@ class OnDevice:
     NAME, Refused = "device", NotOnDevice
 
     def __init__(self, device: Any) -> None:
-        self.place = Place("GPU:0", device)
+        self.place = LogicalGPU("GPU:0", device)
 
     def available(self) -> bool:
         return True
@@ -115,13 +115,13 @@ def instead_of_the_processor(device: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def gpus(count: int = 1, **options: Any) -> Iterator[Callable[[], list[Place]]]:
+def gpus(count: int = 1, **options: Any) -> Iterator[Callable[[], list[LogicalGPU]]]:
     """So many emulated GPUs and no others; with AUTOGRAPH_TEST_DEVICE=cuda the real ones, or the pretended ones."""
     real, chosen = device._real_count, os.environ.get("AUTOGRAPH_TEST_DEVICE")
     if chosen == "pretended":
         with Pretended().installed() as found:
             try:
-                yield device.places
+                yield device.logical_gpus
             finally:
                 ag.config.set_soft_device_placement(True)
             gc.collect()
@@ -131,7 +131,7 @@ def gpus(count: int = 1, **options: Any) -> Iterator[Callable[[], list[Place]]]:
         device._real_count = lambda: 0
         ag.config.emulate_gpus(count, **options)
     try:
-        yield device.places
+        yield device.logical_gpus
     finally:
         device._real_count = real
         ag.config.emulate_gpus(0)

@@ -193,7 +193,7 @@ def test_code_is_kept(driver: Pretended, tmp_path: Path, monkeypatch: pytest.Mon
         return ag.sinh(x) * 3.0
 
     for expected in (1, 1, 2):
-        place = device.places()[0]
+        place = device.logical_gpus()[0]
         x = DeviceArray(place, VECTOR.shape, VECTOR.dtype, VECTOR)
         spec = ag.TensorSpec([None], ag.float32)
         kernel = DeviceKernel(lower(ag.function(first).get_concrete_function(spec).graph, for_device=True), place)

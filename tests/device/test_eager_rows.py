@@ -27,8 +27,8 @@ _STEP = 1 if FULL else 3
 
 @pytest.fixture(scope="module")
 def gpu() -> Iterator[Any]:
-    with gpus() as places:
-        yield places()[0]
+    with gpus() as found:
+        yield found()[0]
 
 
 @pytest.mark.parametrize(("op", "dtype"), list(_CASES.values())[::_STEP])

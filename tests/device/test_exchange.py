@@ -20,7 +20,7 @@ from tests.device.on_device import gpus
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An emulated GPU."""
     with gpus():
-        yield device.places()[0].backend
+        yield device.logical_gpus()[0].backend
 
 
 def test_numpy_reads_an_emulated_gpus_memory(gpu: Any) -> None:
@@ -91,9 +91,9 @@ def test_capsules_that_nobody_takes(gpu: Any) -> None:
         del capsule
         assert len(dlpack._held) == before
     capsule = x.__dlpack__()
-    dlpack.taken(capsule, device.places()[0])
+    dlpack.taken(capsule, device.logical_gpus()[0])
     with pytest.raises(ValueError, match="already consumed"):
-        dlpack.taken(capsule, device.places()[0])
+        dlpack.taken(capsule, device.logical_gpus()[0])
     with pytest.raises(BufferError, match="read-only"):
         x.__dlpack__(copy=False)
     with pytest.raises(BufferError, match=r"on GPU:0, not on DLPack's device \(2, 5\)"):
@@ -103,10 +103,10 @@ def test_capsules_that_nobody_takes(gpu: Any) -> None:
 def test_arrays_with_gaps_are_refused(gpu: Any) -> None:
     capsule = np.zeros((4, 6), np.float32)[:, ::2].__dlpack__()
     with pytest.raises(BufferError, match="gaps"):
-        dlpack.taken(capsule, device.places()[0])
+        dlpack.taken(capsule, device.logical_gpus()[0])
     capsule = np.zeros(3, np.complex64).__dlpack__()
     with pytest.raises(BufferError, match=r"dtype \(5, 64, 1\)"):
-        dlpack.taken(capsule, device.places()[0])
+        dlpack.taken(capsule, device.logical_gpus()[0])
 
 
 def test_cuda_array_interface(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def test_memory_of_numbers_is_used_again(driver: Pretended) -> None:
     kept = [f(x) for _ in range(10)]
     for _ in range(50):
         f(x)
-    place = device.places()[0]
+    place = device.logical_gpus()[0]
     with place.lock:
         assert sum(map(len, place._spare.values())) == 1
     del kept
@@ -110,7 +110,7 @@ def test_memory_of_numbers_is_used_again(driver: Pretended) -> None:
         lambda total: (total + ag.zeros([2])).numpy()[0],
         lambda total: (total * 1.0).numpy(),
         lambda total: total.held.copied().on_host(),
-        lambda total: total.held.moved_to(device.places()[1]).on_host(),
+        lambda total: total.held.moved_to(device.logical_gpus()[1]).on_host(),
         lambda total: eager(taken(capsule(total.held, versioned=True), total.held.place)).numpy(),
         lambda total: float(str(total).split("(")[1].split(",")[0]),
         lambda total: pickle.loads(pickle.dumps(total)).numpy(),
@@ -299,7 +299,7 @@ def test_later_calls_do_as_the_first(driver: Pretended, capsys: pytest.CaptureFi
         np.testing.assert_array_equal(found[0].numpy(), VECTOR * VECTOR + 1)
         assert float(found[1]) == VECTOR.sum()
     assert len(set(errors_said)) == 1 and "test_launches.py" in errors_said[0]
-    place = device.places()[0]
+    place = device.logical_gpus()[0]
     assert f.get_concrete_function().on_gpus[place] is not None
 
     copies = ag.config.experimental.get_transfer_info("GPU:0")["to_device"]

@@ -32,8 +32,8 @@ def matrix(*shape: int, dtype: Any = np.float32) -> np.ndarray:
 def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All but the smallest products are large, on a GPU."""
     monkeypatch.setattr(library_products, "LARGE", 1000)
-    with gpus() as places:
-        if not places()[0].backend.multiplies():
+    with gpus() as found:
+        if not found()[0].backend.multiplies():
             pytest.skip("the GPU has no library of matrix products")
         yield
 

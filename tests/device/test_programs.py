@@ -14,7 +14,7 @@ from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.lower.lower_graph import lower
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import Shape
-from runtime.gpu.memory import DeviceArray, Place
+from runtime.gpu.memory import DeviceArray, LogicalGPU
 
 RANDOM = np.random.default_rng(5)
 VECTOR = RANDOM.uniform(0.5, 2.0, 300).astype(np.float32)
@@ -252,7 +252,7 @@ def kernel_of(program: Any, *specs: Any) -> Any:
 
 def on(emulator: Emulator, source: Any) -> Any:
     """A kernel on an emulated GPU, which gives arrays of the host's."""
-    kernel = DeviceKernel(source, Place("GPU:0", emulator))
+    kernel = DeviceKernel(source, LogicalGPU("GPU:0", emulator))
 
     def call(*given: Any) -> list[Any]:
         return [each.on_host() if isinstance(each, DeviceArray) else each for each in kernel(*given)]

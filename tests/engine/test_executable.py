@@ -71,7 +71,7 @@ def test_answers_at_once_and_compiles_aside() -> None:
 def test_the_compiler_lets_the_call_that_asks_for_it_finish(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, began = background.Worker(), threading.Event()
-    with worker.deferred_by_call():
+    with worker.held_back():
         worker.submit(began.set)
         assert not began.wait(0.05)
     assert began.wait(60.0)
@@ -81,7 +81,7 @@ def test_the_compiler_lets_the_call_that_asks_for_it_finish(monkeypatch: Any) ->
 def test_what_a_running_call_waits_for_is_compiled_first(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, began, urgent = background.Worker(), threading.Event(), threading.Event()
-    with worker.deferred_by_call():
+    with worker.held_back():
         worker.submit(began.set)
         assert worker.submit(urgent.set, urgent=True)
         assert urgent.wait(60.0)
@@ -96,7 +96,7 @@ def test_the_compiler_lets_the_result_of_that_call_be_used_first(monkeypatch: An
     monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     monkeypatch.setattr(background, "QUIET", 60.0)
     worker, began = background.Worker(), threading.Event()
-    with worker.deferred_by_call():
+    with worker.held_back():
         worker.submit(began.set)
     assert not began.wait(0.05)
     assert worker.wait(60.0)  # nobody has anything else to do
@@ -109,12 +109,12 @@ def test_call_after_call_does_not_hold_the_compiler_back(monkeypatch: Any) -> No
     monkeypatch.setattr(background, "QUIET", 0.05)
     worker, done = background.Worker(), threading.Event()
     jobs = [lambda: None, lambda: None, done.set]
-    with worker.deferred_by_call():
+    with worker.held_back():
         for job in jobs:
             worker.submit(job)
     deadline = time.monotonic() + 30.0
     while not done.wait(0.001) and time.monotonic() < deadline:
-        with worker.deferred_by_call():
+        with worker.held_back():
             pass
     assert done.is_set()
     worker.close()
@@ -123,7 +123,7 @@ def test_call_after_call_does_not_hold_the_compiler_back(monkeypatch: Any) -> No
 def test_the_compiler_lets_no_call_hold_it_back_for_long(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_TIMEOUT", 0.01)
     worker, began = background.Worker(), threading.Event()
-    with worker.deferred_by_call():
+    with worker.held_back():
         worker.submit(began.set)
         assert began.wait(60.0)
     worker.close()
@@ -133,7 +133,7 @@ def test_of_waiting_jobs_the_one_that_gains_most_goes_first(monkeypatch: Any) ->
     monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, order = background.Worker(), []
     gains = {"seldom": 0.1, "often": 5.0, "sometimes": 1.0}
-    with worker.deferred_by_call():
+    with worker.held_back():
         for name in gains:
             worker.submit(functools.partial(order.append, name), gain=functools.partial(gains.get, name))
         gains["seldom"] = 2.0  # what counts is what it would gain when it is chosen
@@ -227,7 +227,7 @@ def test_gain_of_a_graph_of_many_kernels_counts_one(monkeypatch: Any) -> None:
 def test_what_is_not_due_waits_for_a_pause(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, began = background.Worker(), threading.Event()
-    with worker.interpreting():
+    with worker.held_back(only_early=True):
         worker.submit(began.set, gain=lambda: 0.5)
         assert not began.wait(5 * background.QUIET)
     assert began.wait(60.0)
@@ -240,16 +240,16 @@ def test_a_pause_is_one_of_the_calls_of_all_threads(monkeypatch: Any) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def call_once() -> None:
-        with worker.interpreting():
+        with worker.held_back(only_early=True):
             pass
 
     def call_for_long() -> None:
-        with worker.interpreting():
+        with worker.held_back(only_early=True):
             entered.set()
             leave.wait(60.0)
 
     threads = [threading.Thread(target=target) for target in (call_for_long, *[call_once] * 4)]
-    with worker.interpreting():
+    with worker.held_back(only_early=True):
         for thread in threads:
             thread.start()
         assert entered.wait(60.0)
@@ -267,7 +267,7 @@ def test_what_is_due_does_not_wait_for_a_pause(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, began = background.Worker(), threading.Event()
     gains = [0.5]
-    with worker.interpreting():
+    with worker.held_back(only_early=True):
         worker.submit(began.set, gain=lambda: gains[0])
         assert not began.wait(5 * background.QUIET)
         gains[0] = 1.0
@@ -277,7 +277,7 @@ def test_what_is_due_does_not_wait_for_a_pause(monkeypatch: Any) -> None:
 
 def test_what_is_not_due_waits_for_no_other_job_and_no_longer_than_the_timeout(monkeypatch: Any) -> None:
     worker, began, due = background.Worker(), threading.Event(), threading.Event()
-    with worker.interpreting():
+    with worker.held_back(only_early=True):
         worker.submit(began.set, gain=lambda: 0.5)
         worker.submit(due.set)
         assert due.wait(60.0)

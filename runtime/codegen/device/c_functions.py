@@ -14,7 +14,7 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 from runtime.codegen.math.vector_builder import FormulaModule
-from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.function_builder import FunctionBuilder, definitions
 
 _ANGLES = ("sin", "cos", "tan")
 _BEFORE = 64  # zero bits in front of those of 2/pi, for angles below 2**53
@@ -42,7 +42,7 @@ def _two_over_pi() -> list[int]:
     return [int(text[at : at + 64], 2) for at in range(0, len(text), 64)]
 
 
-def definitions(needs: Set[str], formulas: Mapping[str, Any]) -> list[FormulaModule]:
+def modules(needs: Set[str], formulas: Mapping[str, Any]) -> list[FormulaModule]:
     """The modules that define `sin`, `cos` and `tan`, if other modules need one of them."""
     if needs.isdisjoint(_ANGLES):
         return []
@@ -57,12 +57,14 @@ def _text() -> str:
     return "\n".join([
         f"@two_over_pi = internal constant [{len(words)} x i64] [{table}]",
         *(f"declare double @autograph_{name}_f64(double)" for name in ("sin", "cos")),
-        defined("internal i64 @angle_bits(i64 %from)", _angle_bits),
-        defined(f"internal {_ANGLE} @reduced_angle(double %x) noinline", _reduced_angle),
-        defined("internal double @far_sine(double %x, i64 %further) noinline", _far_sine),
-        defined("double @sin(double %x)", lambda f: _sine(f, 0)),
-        defined("double @cos(double %x)", lambda f: _sine(f, 1)),
-        defined("double @tan(double %x)", lambda f: f.binary("fdiv", _sine(f, 0), _sine(f, 1), "double")),
+        definitions({
+            "internal i64 @angle_bits(i64 %from)": _angle_bits,
+            f"internal {_ANGLE} @reduced_angle(double %x) noinline": _reduced_angle,
+            "internal double @far_sine(double %x, i64 %further) noinline": _far_sine,
+            "double @sin(double %x)": lambda f: _sine(f, 0),
+            "double @cos(double %x)": lambda f: _sine(f, 1),
+            "double @tan(double %x)": lambda f: f.binary("fdiv", _sine(f, 0), _sine(f, 1), "double"),
+        }),
     ])  # fmt: skip
 
 

@@ -136,7 +136,7 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     parameters = signature(signature_text)
     result = program.function("kernel", parameters).result
     modules, needs = [*program.modules.values()], program.needs
-    for each in c_functions.definitions(needs, formulas()):
+    for each in c_functions.modules(needs, formulas()):
         modules.append(each.text)
         needs |= each.needs
     modules.append(approximations.definitions(needs, record is None))

@@ -25,7 +25,7 @@ from runtime.codegen.device.kernel import UNKNOWN, ZERO, Shapes
 from runtime.codegen.kernel.source import KernelSource
 from runtime.dtypes import NARROW
 from runtime.gpu.interface import BLOCK, HostMemory, OutOfMemory, Shape
-from runtime.gpu.memory import HOST_MEMORY, Buffer, DeviceArray, Place
+from runtime.gpu.memory import HOST_MEMORY, Buffer, DeviceArray, LogicalGPU
 from runtime.kernel_ir.types import Array, Scalar, Type, results
 from runtime.llvm import device_layout as layout
 from runtime.llvm.device import slots
@@ -79,7 +79,7 @@ class DeviceKernel:
     entry   takes the arguments, and returns the results: arrays on the GPU, and numbers
     """
 
-    def __init__(self, source: KernelSource, place: Place) -> None:
+    def __init__(self, source: KernelSource, place: LogicalGPU) -> None:
         """Raises NotOnDevice."""
         self._launches = _Launches(source, place)  # without a reference to this object, whose end frees the GPU's code
         self.entry = _entry(self._launches)
@@ -233,7 +233,7 @@ class _Launches:
     last              the shape of the last launch, also in words, for `explain`
     """
 
-    def __init__(self, source: KernelSource, place: Place) -> None:
+    def __init__(self, source: KernelSource, place: LogicalGPU) -> None:
         """Raises NotOnDevice."""
         with span("compile", f"{source.name} for {place.short}"):
             self.module = device_module(source, place.backend.record)

@@ -35,7 +35,7 @@ from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.device.counted_loops import whole_ranges
-from runtime.codegen.device.failing_trips import Caught, is_failure
+from runtime.codegen.device.divergent_failures import DivergentFailures, is_failure
 from runtime.codegen.device.given_arrays import given_arrays
 from runtime.codegen.device.independence import Scan, Shared, Total, analysed, read, read_by, written
 from runtime.codegen.device.kernel import Kernel, NotOnDevice, Strided, fresh_name, names_of
@@ -522,18 +522,18 @@ class _Body:
         own = ({_BROADCAST} if values else set()) | ({_FAILURES} if fails else set())
         self._access(read(items) & self.arrays, written(items) | own, True)
         body = ir.copied(items)
-        caught = Caught(body, self.kernel.details, self._fresh, in_loop=False) if fails else None
-        if caught is not None:
-            self.out += caught.start
-            body += [ir.If(caught.failed, [ir.Run(ir.call("gpu.record_failure", 0)), *caught.record()])]
+        failures = DivergentFailures(body, self.kernel.details, self._fresh, in_loop=False) if fails else None
+        if failures is not None:
+            self.out += failures.start
+            body += [ir.If(failures.failed, [ir.Run(ir.call("gpu.record_failure", 0)), *failures.record()])]
         for position, name in enumerate(values):
             body.append(ir.Run(ir.call("gpu.store_broadcast", position, self._variable(name))))
         self.out.append(ir.If(self.thread.compare("==", 0), body))
-        if values or caught is not None:
+        if values or failures is not None:
             self._barrier()
-        if caught is not None:
+        if failures is not None:
             self._access({_FAILURES}, set())
-            self.out.append(ir.If(ir.call("gpu.failed"), [caught.leave()]))
+            self.out.append(ir.If(ir.call("gpu.failed"), [failures.leave()]))
         for position, name in enumerate(values):
             self.out.append(ir.assign(name, ir.call("gpu.load_broadcast", position, self._variable(name))))
         if values:
@@ -555,9 +555,9 @@ class _Body:
         ticks = self._fresh("before") if ir.TICKS in ir.assigned(body) else None
         if ticks is not None:
             self.out.append(ir.assign(ticks, ir.size_variable(ir.TICKS)))
-        caught = Caught(body, self.kernel.details, self._fresh, in_loop=True) if info.fails else None
-        if caught is not None:
-            self.out += caught.start
+        failures = DivergentFailures(body, self.kernel.details, self._fresh, in_loop=True) if info.fails else None
+        if failures is not None:
+            self.out += failures.start
         trip = self._fresh("trip")
         inner = self._collapsed(loop)
         start, stop = loop.start, loop.stop
@@ -584,14 +584,14 @@ class _Body:
         self.out.append(ir.assign(trip, start + self.thread if start != ir.ZERO else self.thread))
         step = ir.assign(trip, trip + self.threads)
         strided = ir.While(trip.compare("<", bound), [*indices, *body, step])
-        if caught is None:
+        if failures is None:
             coordinates = None if inner is None else (loop.index, inner.index, width)
             self.kernel.strided[strided] = Strided(start, self.thread, frozenset(before), coordinates)
         self.out.append(strided)
         if ticks is not None:
             self.out.append(ir.assign(ir.TICKS, ticks))
-        if caught is not None:
-            self._leave_shared(caught, trip)
+        if failures is not None:
+            self._leave_shared(failures, trip)
         for total in info.totals:
             self._add_up(total, before[total.name])
 
@@ -605,12 +605,12 @@ class _Body:
             return None
         return None if loop.index in ir.variables(inner.stop) else inner
 
-    def _leave_shared(self, caught: Caught, trip: ir.Var) -> None:
-        self.out.append(ir.If(caught.failed, [ir.Run(ir.call("gpu.record_failure", trip))]))
+    def _leave_shared(self, failures: DivergentFailures, trip: ir.Var) -> None:
+        self.out.append(ir.If(failures.failed, [ir.Run(ir.call("gpu.record_failure", trip))]))
         self._barrier()
         self._access({_FAILURES}, set())
-        recorded = ir.If(ir.both(caught.failed, ir.call("gpu.first_failure").compare("==", trip)), caught.record())
-        self.out.append(ir.If(ir.call("gpu.failed"), [recorded, ir.Run(ir.call("gpu.barrier")), caught.leave()]))
+        recorded = ir.If(ir.both(failures.failed, ir.call("gpu.first_failure").compare("==", trip)), failures.record())
+        self.out.append(ir.If(ir.call("gpu.failed"), [recorded, ir.Run(ir.call("gpu.barrier")), failures.leave()]))
 
     def _add_up(self, total: Total, before: ir.Var) -> None:
         own = self._variable(total.name)

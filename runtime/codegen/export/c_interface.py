@@ -22,7 +22,7 @@ from runtime.codegen.kernel.source import ErrorSite, Interruption, KernelSource,
 from runtime.codegen.passes.parallelize import ThreadCount
 from runtime.kernel_ir.types import SCALARS, Array, Scalar, results
 from runtime.llvm import memory
-from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.function_builder import FunctionBuilder, defined, definitions
 from runtime.llvm.memory import COUNT, HEADER, OBJECT, argument
 from runtime.llvm.writer import part_types
 
@@ -34,7 +34,7 @@ OUT_OF_MEMORY = "The library can't allocate memory for an array."
 @dataclass(frozen=True)
 class Parameter:
     """An input of the graph. shape: None for sizes that the caller gives. value: what the library holds, if any.
-    weight: its place among the weights, if they are loaded from a file."""
+    weight: its index among the weights, if they are loaded from a file."""
 
     name: str
     slot: Slot
@@ -54,7 +54,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Result:
-    """An output of the graph, which the caller may decline by a null pointer. weight: the place among the weights that
+    """An output of the graph, which the caller may decline by a null pointer. weight: the index among the weights that
     it is the new value of, if it is one."""
 
     name: str
@@ -102,8 +102,10 @@ class CInterface:
     INTERRUPTED = defined("internal i1 @interrupted() nounwind", lambda f: "false")
     SUPPORT = "\n".join([
         "declare i32 @snprintf(ptr, i64, ptr, ...)",
-        defined("internal ptr @give(ptr %owner, ptr %data, i64 %bytes) noinline nounwind", _give),
-        defined("internal void @free_result(ptr %data) noinline nounwind", _free_result),
+        definitions({
+            "internal ptr @give(ptr %owner, ptr %data, i64 %bytes) noinline nounwind": _give,
+            "internal void @free_result(ptr %data) noinline nounwind": _free_result,
+        }),
     ])  # fmt: skip
 
     def __init__(
@@ -222,12 +224,12 @@ class CInterface:
     def _has_weights(self) -> bool:
         return any(each.weight is not None for each in self._parameters)
 
-    def _weight(self, place: int) -> str:
+    def _weight(self, index: int) -> str:
         """The address of a weight: what `weights` points to begins with these addresses."""
-        return self._f.field("ptr", "%weights", 8 * place)
+        return self._f.field("ptr", "%weights", 8 * index)
 
-    def _number(self, place: int, type_: Scalar) -> str:
-        f, data = self._f, self._weight(place)
+    def _number(self, index: int, type_: Scalar) -> str:
+        f, data = self._f, self._weight(index)
         if type_.kind == "b":
             return f.binary("icmp ne", f.load("i8", data), 0, "i8")
         return f.load(type_.ir, data)
@@ -251,10 +253,10 @@ class CInterface:
                 return [f.call(types[0], f"@{callee.symbol}", *given)]
             f.run(f"@{callee.symbol}", *given)
             return []
-        places = [f.stack(type_, align=16) for type_ in types]
-        status = f.call("i32", f"@{callee.symbol}", *given, *(f"ptr {place}" for place in places))
+        slots = [f.stack(type_, align=16) for type_ in types]
+        status = f.call("i32", f"@{callee.symbol}", *given, *(f"ptr {slot}" for slot in slots))
         f.jump_unless(f.binary("icmp eq", status, 0, "i32"), "memory")
-        return [f.load(type_, place) for type_, place in zip(types, places)]
+        return [f.load(type_, slot) for type_, slot in zip(types, slots)]
 
     def _failures(self, numbers: Sequence[str], type_: Scalar, arrays: Sequence[str]) -> None:
         """Leaves with an error's code and message where the kernel's status is one."""
@@ -315,11 +317,11 @@ class CInterface:
                         f"%x{index}.{axis}" if n is None else str(n)
                         for axis, n in enumerate(self._parameters[index].shape)
                     ]
-                    given, place = self._parameters[index].value, self._parameters[index].weight
+                    given, weight = self._parameters[index].value, self._parameters[index].weight
                     if given is not None:
                         data = self._constant(given)
-                    elif place is not None:
-                        data = self._weight(place)
+                    elif weight is not None:
+                        data = self._weight(weight)
                 count = str(size)
                 for each in sizes:
                     count = f.binary("mul", count, each)
@@ -331,8 +333,8 @@ class CInterface:
                 _, (value,) = next(returned)
             elif self._parameters[index].value is not None:
                 value = literal(self._parameters[index].value, type_)
-            elif (place := self._parameters[index].weight) is not None:
-                value = self._number(place, type_)
+            elif (weight := self._parameters[index].weight) is not None:
+                value = self._number(weight, type_)
             else:
                 value = f"%x{index}" if type_.kind != "b" else f.binary("icmp ne", f"%x{index}", 0, "i8")
             if result.weight is not None:
@@ -343,18 +345,18 @@ class CInterface:
         if arrays:
             self._transfer_arrays(arrays)
         # Last: until here the old values may have been read.
-        for place, type_, value in numbers:
-            self._store(type_, value, self._weight(place))
+        for weight, type_, value in numbers:
+            self._store(type_, value, self._weight(weight))
 
-    def _store(self, type_: Scalar, value: str, place: str) -> None:
+    def _store(self, type_: Scalar, value: str, address: str) -> None:
         f = self._f
         if type_.kind == "b":
-            f.store("i8", f.convert("zext", "i1", value, "i8"), place)
+            f.store("i8", f.convert("zext", "i1", value, "i8"), address)
         else:
-            f.store(type_.ir, value, place)
+            f.store(type_.ir, value, address)
 
     def _transfer_arrays(self, arrays: Sequence[tuple[int, str, list[str]]]) -> None:
-        """Hands arrays to the caller, and copies the new values of weights to their places."""
+        """Hands arrays to the caller, and copies the new values of weights to their arrays."""
         f = self._f
         lacking = "false"
         for _, data, _ in arrays:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen.kernel.scalars import machine_type
-from runtime.codegen.symbolic.ranges import Atom, Known
+from runtime.codegen.symbolic.ranges import Atom, Range
 from runtime.dtypes import DType
 from runtime.kernel_ir import ir
 
@@ -29,7 +29,7 @@ Dims = tuple[Atom, ...]
 class Scalar:
     expr: ir.Expr
     dtype: DType
-    known: Known | None = None
+    range: Range | None = None
 
     @property
     def is_name(self) -> bool:

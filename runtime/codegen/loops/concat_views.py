@@ -317,24 +317,24 @@ class Parts:
         """Whether an axis comes after the innermost loop."""
         return self._axes.index(axis) > self._axes.index(self._innermost)
 
-    def _set_index(self, axis: int, part: _Range) -> bool:
+    def _set_index(self, axis: int, part: _Interval) -> bool:
         """Sets the index along an axis in a part of it: a variable, or a place where there is no loop. Returns whether
         there is one."""
         low, runs = self._low, self._has_loop(axis, part)
         self._nest.loops[axis].index = low.index_name(axis) if runs else low.shape_env.atom(part[0], "start")
         return runs
 
-    def _has_loop(self, axis: int, part: _Range) -> bool:
+    def _has_loop(self, axis: int, part: _Interval) -> bool:
         """Whether there is a loop along an axis in a part of it: also for one element, of which a chunk may have
         none."""
         return _runs(part) or bool(self._nest.loops[axis].bounds)
 
-    def _is_most(self, axis: int, part: _Range) -> bool:
+    def _is_most(self, axis: int, part: _Interval) -> bool:
         """Whether a part of an axis of known length is at least half of it."""
         lengths = [(end - begin).number for begin, end in (self._box[axis], part)]
         return None not in lengths and 2 * lengths[1] >= lengths[0]  # type: ignore[operator]
 
-    def _add_loop(self, axis: int, part: _Range, block: ir.Block, large: bool | None) -> None:
+    def _add_loop(self, axis: int, part: _Interval, block: ir.Block, large: bool | None) -> None:
         """Adds the loop over a part of an axis around a block; the block alone where there is none."""
         low, (begin, end), loop = self._low, part, self._nest.loops[axis]
         if not self._has_loop(axis, part):
@@ -406,7 +406,7 @@ class Parts:
         raise _Undecided
 
 
-def _runs(part: _Range) -> bool:
+def _runs(part: _Interval) -> bool:
     """Whether there is a loop over a part of an axis: it isn't one element."""
     begin, end = part
     return (end - begin).number != 1
@@ -435,8 +435,8 @@ def _children(tree: _Tree) -> Iterator[_Tree]:
     yield from (each for _, _, each in tree.parts) if isinstance(tree, _Split) else (tree.inner or {}).values()
 
 
-_Range = tuple[Polynomial, Polynomial]
-_Box = list[_Range]
+_Interval = tuple[Polynomial, Polynomial]
+_Box = list[_Interval]
 
 
 class _Undecided(Exception):

@@ -25,7 +25,7 @@ from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.loops.concat_views import ConcatView
 from runtime.codegen.loops.loop_nest import Nest, broadcast_dims
 from runtime.codegen.loops.reductions import REDUCING
-from runtime.codegen.symbolic.ranges import checks, known_of
+from runtime.codegen.symbolic.ranges import checks, known_range
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes import options
 from runtime.graph.passes.rewrites.commits import may_fail
@@ -173,4 +173,4 @@ class Fusion:
 def _checks(low: KernelBuilder, node: Node) -> bool:
     """Whether a nest with the node checks operands, for example for division by zero (also in the integer mean of no
     elements)."""
-    return node.op.name == "reduce_mean" or bool(checks(node, [known_of(low.region.env[v]) for v in node.inputs]))
+    return node.op.name == "reduce_mean" or bool(checks(node, [known_range(low.region.env[v]) for v in node.inputs]))

@@ -16,7 +16,7 @@ from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.state import Lowering
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import Atom, Known, known_of, limits, polynomial_of
+from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, polynomial_of
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.making import known_array
@@ -37,10 +37,10 @@ class Counter:
 
     index: int  # which carry
     name: str  # its 64-bit variable
-    start: Known
+    start: Range
     limit: Atom  # 64 bits wide
-    stop: Known  # what is known of the limit; `below`: a dimension that the carry stays below in the body
-    step: Known  # its range is above zero, or below; `wide` is its value
+    stop: Range  # what is known of the limit; `below`: a dimension that the carry stays below in the body
+    step: Range  # its range is above zero, or below; `wide` is its value
     dtype: DType
 
     @property
@@ -61,7 +61,7 @@ class Counter:
             low, high = self.start.low, max(self.stop.high - 1, self.start.low)
         else:
             low, high = min(self.stop.low + 1, self.start.high), self.start.high
-        return self._scalar(Known(low, high, self.stop.below if self.is_up else self.start.below, self.variable))
+        return self._scalar(Range(low, high, self.stop.below if self.is_up else self.start.below, self.variable))
 
     def after(self) -> Scalar:
         """The carry after the loop: the initial value if there was no trip, otherwise the first value that fails the
@@ -70,9 +70,9 @@ class Counter:
             low, high = self.start.low, max(self.start.high, self.stop.high + self.step.high - 1)
         else:
             low, high = min(self.start.low, self.stop.low + self.step.low + 1), self.start.high
-        return self._scalar(Known(low, high, None, self.variable))
+        return self._scalar(Range(low, high, None, self.variable))
 
-    def _scalar(self, known: Known) -> Scalar:
+    def _scalar(self, known: Range) -> Scalar:
         return Scalar(scalars.convert(self.variable, dtypes.int64, self.dtype), self.dtype, known)
 
     @property
@@ -130,13 +130,13 @@ def counter_of(low: Lowering, node: Node, starts: Sequence[Any], captures: Seque
     return None
 
 
-def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step: Known, name: Any) -> Counter | None:
+def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step: Range, name: Any) -> Counter | None:
     dtype = start.dtype
     if dtype.name not in ("int32", "int64"):
         return None
     least, greatest = limits(dtype)
-    first = known_of(start) or Known(least, greatest)
-    last = known_of(bound) or Known(least, greatest)
+    first = known_range(start) or Range(least, greatest)
+    last = known_range(bound) or Range(least, greatest)
     # The counter must stay within its dtype, because it would wrap beyond, and distances must fit 64 bits.
     if step.low > 0:
         safe = last.high + more + step.high - 1 <= greatest
@@ -158,14 +158,14 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
         step = step._replace(wide=low.atom(step.wide, "step"))
     variable = name()
     low.add(ir.assign(variable, first.wide or ir.Convert(INT64, start.expr)))
-    begin = polynomial_of(known_of(start)) or Polynomial.of(first.low)
-    polynomial = polynomial_of(known_of(bound))
+    begin = polynomial_of(known_range(start)) or Polynomial.of(first.low)
+    polynomial = polynomial_of(known_range(bound))
     end = Polynomial.of(limit) if polynomial is None else polynomial + more
     low.shape_env.enter_loop(variable, *((begin, end - 1) if step.low > 0 else (end + 1, begin)))
-    return Counter(index, variable, first, limit, Known(last.low + more, last.high + more, below), step, dtype)
+    return Counter(index, variable, first, limit, Range(last.low + more, last.high + more, below), step, dtype)
 
 
-def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> Known | None:
+def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> Range | None:
     """The number that each trip adds to a carry, if it is always the same: a literal or a loop-invariant variable."""
     before, made = body.inputs[index], body.outputs[index].node
     if made is None or made.op.name not in ("add", "subtract") or before not in made.inputs:
@@ -175,12 +175,12 @@ def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> Known
     other = made.inputs[1] if made.inputs[0] is before else made.inputs[0]
     array = known_array(other)
     if array is not None:
-        known: Known | None = Known(int(array), int(array))
+        known: Range | None = Range(int(array), int(array))
     else:
-        known = known_of(captures[body.inputs.index(other) - count]) if other in body.inputs[count:] else None
+        known = known_range(captures[body.inputs.index(other) - count]) if other in body.inputs[count:] else None
     if known is None or (known.low != known.high and (known.wide is None or made.op.name == "subtract")):
         return None
-    return known if made.op.name == "add" else Known(-known.high, -known.low)
+    return known if made.op.name == "add" else Range(-known.high, -known.low)
 
 
 def _operand(test: Graph, value: Value, count: int, captures: Sequence[Any]) -> Any:

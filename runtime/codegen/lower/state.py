@@ -29,7 +29,7 @@ from runtime.codegen.loops.fusion import Fusion, Pending
 from runtime.codegen.passes import parallelize
 from runtime.codegen.symbolic.dimensions import Sizes
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import Atom, Known, checks, known_of, range_of, result_of
+from runtime.codegen.symbolic.ranges import Atom, Range, checks, known_range, range_of, result_of
 from runtime.codegen.symbolic.shape_env import Assumed
 from runtime.codegen.symbolic.varying_carries import VaryingCarries
 from runtime.dtypes import DType, int64
@@ -216,7 +216,7 @@ class Lowering(Sizes):
         name = self.assign(ref.expr, value.name)
         if ref.expr in self.sizes:
             self.sizes[name] = self.sizes[ref.expr]
-        self.region.env[value] = replace(ref, expr=name, known=known_of(ref))
+        self.region.env[value] = replace(ref, expr=name, range=known_range(ref))
         return name
 
     def index_name(self, depth: int) -> ir.Var:
@@ -396,7 +396,7 @@ class Lowering(Sizes):
 
     def check_operands(self, node: Node, name_of: Callable[[Value], ir.Expr]) -> None:
         """Adds the checks that an integer op's row requires."""
-        known = [known_of(self.region.env[v]) for v in node.inputs]
+        known = [known_range(self.region.env[v]) for v in node.inputs]
         if node.op.divisor is not None:
             known[node.op.divisor] = self.shape_env.nonzero(known[node.op.divisor])
         for value, comparison, number, message in checks(node, known):
@@ -422,7 +422,7 @@ class Lowering(Sizes):
             return ir.Convert(INT64, found)  # numbers that were widened keep their type, elements have the array's
         return found
 
-    def define_scalar(self, node: Node, expr: ir.Expr, pure: bool = True, known: Known | None = None) -> None:
+    def define_scalar(self, node: Node, expr: ir.Expr, pure: bool = True, known: Range | None = None) -> None:
         """Binds a node's rank-0 output; short expressions that are used once aren't named. `pure`: doesn't read
         memory."""
         value = node.outputs[0]

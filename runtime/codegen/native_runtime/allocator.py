@@ -23,7 +23,7 @@ from typing import Any
 
 from runtime.codegen.native_runtime.jit_module import link
 from runtime.llvm import memory
-from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.function_builder import FunctionBuilder, definitions
 
 TAKE, GIVE = "autograph_take_block", "autograph_give_block"
 LEAST = memory.KEPT  # bytes; smaller blocks are left to malloc
@@ -44,8 +44,10 @@ def _plain() -> str:
     """Both functions, where nothing is cached."""
     return "\n".join([
         _DECLARATIONS,
-        defined(f"ptr @{TAKE}(i64 %bytes)", lambda f: f.call("ptr", "@malloc", "i64 %bytes")),
-        defined(f"void @{GIVE}(ptr %block)", lambda f: f.run("@free", "ptr %block")),
+        definitions({
+            f"ptr @{TAKE}(i64 %bytes)": lambda f: f.call("ptr", "@malloc", "i64 %bytes"),
+            f"void @{GIVE}(ptr %block)": lambda f: f.run("@free", "ptr %block"),
+        }),
     ])  # fmt: skip
 
 
@@ -170,12 +172,14 @@ def _keeping() -> str:
 declare i64 @malloc_usable_size(ptr)
 declare i32 @madvise(ptr, i64, i32)
 """,
-        defined("internal i64 @row(i64 %bytes)", _row),
-        defined("internal ptr @find(i64 %bytes)", _find),
-        defined("internal void @clear(i64 %first, i64 %end)", _clear),
-        defined("internal i1 @keep(ptr %block, i64 %size)", _keep),
-        defined(f"noalias ptr @{TAKE}(i64 %bytes)", _take),
-        defined(f"void @{GIVE}(ptr %block)", _give),
+        definitions({
+            "internal i64 @row(i64 %bytes)": _row,
+            "internal ptr @find(i64 %bytes)": _find,
+            "internal void @clear(i64 %first, i64 %end)": _clear,
+            "internal i1 @keep(ptr %block, i64 %size)": _keep,
+            f"noalias ptr @{TAKE}(i64 %bytes)": _take,
+            f"void @{GIVE}(ptr %block)": _give,
+        }),
     ])  # fmt: skip
 
 

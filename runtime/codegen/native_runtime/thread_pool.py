@@ -35,7 +35,7 @@ import sys
 import time
 
 from runtime.codegen.native_runtime.jit_module import link
-from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.function_builder import FunctionBuilder, defined, definitions
 from runtime.llvm.threads import RUN
 
 MOST_THREADS = 255
@@ -354,14 +354,18 @@ def code() -> str:
     nest = ", ".join(_NEST)
     texts = [
         _GLOBALS,
-        defined("internal i64 @now(i32 %clock)", _now),
-        defined("internal i1 @is_left(i64 %ticket, i64 %me) alwaysinline", _is_left),
-        defined("internal i64 @work(i64 %me)", _work),
-        defined("internal ptr @live(ptr %number)", _live),
-        defined("internal i1 @is_ready()", _is_ready),
-        defined("internal void @grow(i64 %wanted)", _grow),
-        defined(f"internal void @alone({nest})", _alone),
-        defined(f"void @{RUN}({nest}, i64 %threads)", _run_parts),
+        definitions(
+            {
+                "internal i64 @now(i32 %clock)": _now,
+                "internal i1 @is_left(i64 %ticket, i64 %me) alwaysinline": _is_left,
+                "internal i64 @work(i64 %me)": _work,
+                "internal ptr @live(ptr %number)": _live,
+                "internal i1 @is_ready()": _is_ready,
+                "internal void @grow(i64 %wanted)": _grow,
+                f"internal void @alone({nest})": _alone,
+                f"void @{RUN}({nest}, i64 %threads)": _run_parts,
+            }
+        ),
     ]
     if sys.platform == "linux":
         texts += [_LINUX, defined("internal void @keep_off(i64 %others)", _keep_off)]

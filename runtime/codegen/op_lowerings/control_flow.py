@@ -28,7 +28,7 @@ from runtime.codegen.lower.induction_variables import Counter, counter_of
 from runtime.codegen.lower.loop_stacks import check_stacks_before, stacks_of_one_scalar_a_trip
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step
-from runtime.codegen.symbolic.ranges import Atom, known_of_either
+from runtime.codegen.symbolic.ranges import Atom, range_of_either
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -194,7 +194,7 @@ def _joined(value: Value, variables: Sequence[ir.Var], dims: Sequence[Atom], ref
     if isinstance(value.type, StackType):
         return stack_ref(value.type, variables, any(r.shared for r in refs))
     if not value.type.rank:
-        return Scalar(variables[0], value.dtype, known_of_either(refs))
+        return Scalar(variables[0], value.dtype, range_of_either(refs))
     if isinstance(refs[0], Vector):
         return replace(refs[0], items=tuple(variables))
     buffer = Buffer(variables[0].name, value.dtype, all(r.buffer.owned for r in refs))

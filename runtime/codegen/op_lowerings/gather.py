@@ -9,7 +9,7 @@ from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, product
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.slice import row_view, writable, write, zeros
 from runtime.codegen.op_lowerings.view import bind, filled
-from runtime.codegen.symbolic.ranges import Atom, index_of, is_below, known_of, learn_inside, outside
+from runtime.codegen.symbolic.ranges import Atom, index_of, is_below, known_range, learn_inside, outside
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -185,7 +185,7 @@ def _row(low: Lowering, node: Node) -> None:
     size = low.size_of(node.inputs[2]) if len(node.inputs) > 2 else array.dims[0]
     message = "Tried to read from index {0} but array size is: {1}"
     row = _checked(low, node, node.inputs[1], size, message, "OutOfRangeError")
-    if size != array.dims[0] and outside(low, row, known_of(low.ref(node.inputs[1])), array.dims[0]) is not None:
+    if size != array.dims[0] and outside(low, row, known_range(low.ref(node.inputs[1])), array.dims[0]) is not None:
         output = node.outputs[0]
         if output.type.rank == 0:  # type: ignore[union-attr]
             found = low.assign(scalars.literal(0, array.dtype), output.name)

@@ -20,7 +20,7 @@ from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.gather import place_of
 from runtime.codegen.op_lowerings.slice import writable, zeros
 from runtime.codegen.op_lowerings.view import bind, filled
-from runtime.codegen.symbolic.ranges import Atom, Known, index_of, learn_inside, outside
+from runtime.codegen.symbolic.ranges import Atom, Range, index_of, learn_inside, outside
 from runtime.dtypes import bool_
 from runtime.graph.ir import Node, Value
 from runtime.graph.making import known_array
@@ -262,7 +262,7 @@ def _start(
     values: its indices as graph values, if known."""
     table = places.table
     values = values or [None] * len(parts)
-    found: list[tuple[Atom, Known | None]] = [
+    found: list[tuple[Atom, Range | None]] = [
         (low.assign(ir.Convert(INT64, part), "row"), None) if value is None else index_of(low, value, "row")
         for value, part in zip(values, parts)
     ]

@@ -20,7 +20,7 @@ from runtime.codegen.loops.concat_views import ConcatView, sliced, whole
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import bind, filled
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import Atom, index_of, known_of, learn_inside, outside, polynomial_of
+from runtime.codegen.symbolic.ranges import Atom, index_of, known_range, learn_inside, outside, polynomial_of
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -189,7 +189,7 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
     message = f"slice index {{0}} of dimension {axis} out of bounds. [Op:StridedSlice]"
     if part == _HOLE:
         value = next(values)
-        known = known_of(low.ref(value))
+        known = known_range(low.ref(value))
         seen = low.region.indices.get((value, size))
         if seen is not None:
             return seen
@@ -268,7 +268,7 @@ def _inside(
     env, whole = low.shape_env, low.shape_env.of(size)
     taken = [next(values) for part in parts[:2] if part == _HOLE]
     again = itertools.chain(taken, values)
-    polynomials = iter([polynomial_of(known_of(low.ref(value))) for value in taken])
+    polynomials = iter([polynomial_of(known_range(low.ref(value))) for value in taken])
     ends: list[Polynomial] = []
     for part, default in zip(parts, (Polynomial.of(0), whole)):
         polynomial = default if part is None else next(polynomials) if part == _HOLE else Polynomial.of(part)

@@ -9,7 +9,7 @@ from typing import Any
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.kernel.values import Array, Broadcast, Dims, Vector, Virtual, product
 from runtime.codegen.symbolic.polynomial import Polynomial
-from runtime.codegen.symbolic.ranges import Atom, Known, known_of, limits, polynomial_of
+from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, polynomial_of
 from runtime.codegen.symbolic.shape_env import ShapeEnv
 from runtime.graph.ir import Value
 from runtime.kernel_ir import ir
@@ -74,16 +74,16 @@ class Sizes:
             return self.sizes[expr]
         if isinstance(expr, ir.Const) and 0 <= expr.value <= _LARGEST_SIZE:
             return self.static_dim(int(expr.value))
-        polynomial = polynomial_of(known_of(self.region.env[value]))
+        polynomial = polynomial_of(known_range(self.region.env[value]))
         if polynomial is not None and self.shape_env.is_nonnegative(polynomial):
             return self.shape_env.atom(polynomial)
         name = self.scalar_name(value)
         ref = self.region.env[value]
-        known = known_of(ref) or Known(*limits(ref.dtype))
+        known = known_range(ref) or Range(*limits(ref.dtype))
         if not isinstance(known.wide, ir.Var):
             # Two tensors of this size have one dimension.
             known = known._replace(wide=self.assign(ir.Convert(INT64, name), "n"))
-            self.region.env[value] = replace(ref, known=known)
+            self.region.env[value] = replace(ref, range=known)
         assert isinstance(known.wide, ir.Var)
         return known.wide
 

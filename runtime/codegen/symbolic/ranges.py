@@ -46,7 +46,7 @@ class Numbers(Protocol):
     def assign(self, expr: ir.Expr, base: str | None = None) -> ir.Var: ...
 
 
-class Known(NamedTuple):
+class Range(NamedTuple):
     """low, high: the least and the greatest that a scalar can be.
 
     below: a dimension atom that is greater. wide: the same integer in 64 bits: a variable that doesn't change while
@@ -64,34 +64,34 @@ class Known(NamedTuple):
         return self.low >= 0
 
 
-def known_of(ref: Any) -> Known | None:
+def known_range(ref: Any) -> Range | None:
     """What is known of the scalar that a ref stands for."""
-    known: Known | None = getattr(ref, "known", None)
+    known: Range | None = getattr(ref, "range", None)
     if known is not None or not getattr(ref, "dtype", None) or not ref.dtype.is_integer:
         return known
     expr = getattr(ref, "expr", None)
     if not isinstance(expr, ir.Const):
         return None
-    return Known(int(expr.value), int(expr.value), None, ir.as_expr(int(expr.value)))
+    return Range(int(expr.value), int(expr.value), None, ir.as_expr(int(expr.value)))
 
 
-def known_of_either(refs: Sequence[Any]) -> Known | None:
+def range_of_either(refs: Sequence[Any]) -> Range | None:
     """What is known of a scalar that is one of some others."""
-    known = [each for each in map(known_of, refs) if each is not None]
+    known = [each for each in map(known_range, refs) if each is not None]
     return _either(*known) if len(known) == len(refs) else None
 
 
-def _either(*known: Known) -> Known:
-    return Known(min(each.low for each in known), max(each.high for each in known))
+def _either(*known: Range) -> Range:
+    return Range(min(each.low for each in known), max(each.high for each in known))
 
 
-def range_of(ref: Any) -> Known | None:
+def range_of(ref: Any) -> Range | None:
     """The range of the scalar that a ref stands for; of any other integer that of its dtype."""
-    known, dtype = known_of(ref), getattr(ref, "dtype", None)
-    return Known(*limits(dtype)) if known is None and dtype is not None and dtype.is_integer else known
+    known, dtype = known_range(ref), getattr(ref, "dtype", None)
+    return Range(*limits(dtype)) if known is None and dtype is not None and dtype.is_integer else known
 
 
-def polynomial_of(known: Known | None) -> Polynomial | None:
+def polynomial_of(known: Range | None) -> Polynomial | None:
     """The polynomial that an integer is."""
     if known is None or known.polynomial is not None:
         return None if known is None else known.polynomial
@@ -102,7 +102,7 @@ def polynomial_of(known: Known | None) -> Polynomial | None:
 
 def number_of(ref: Any) -> int | None:
     """The integer that a ref stands for, where that is known while lowering."""
-    known = known_of(ref)
+    known = known_range(ref)
     return known.low if known is not None and known.low == known.high else None
 
 
@@ -112,71 +112,71 @@ def limits(dtype: DType) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def result_of(op: str, operands: list[Known | None], output: DType) -> Known | None:
+def result_of(op: str, operands: list[Range | None], output: DType) -> Range | None:
     """What is known of the result of an elementwise op, which wraps where it doesn't fit its dtype."""
     rule = _RULES.get(op)
     if rule is None or not output.is_integer or (op == "cast" and operands[0] is None):
         return None
     least, greatest = limits(output)
-    found: Known | None = rule(*(each or Known(least, greatest) for each in operands))
+    found: Range | None = rule(*(each or Range(least, greatest) for each in operands))
     return found if found is not None and least <= found.low and found.high <= greatest else None
 
 
-def _add(a: Known, b: Known) -> Known:
-    return Known(a.low + b.low, a.high + b.high, None, _moved(a, b, "+") or _moved(b, a, "+") or _both(a, b, "+"))
+def _add(a: Range, b: Range) -> Range:
+    return Range(a.low + b.low, a.high + b.high, None, _moved(a, b, "+") or _moved(b, a, "+") or _both(a, b, "+"))
 
 
-def _subtract(a: Known, b: Known) -> Known:
+def _subtract(a: Range, b: Range) -> Range:
     below = a.below if b.is_nonnegative else None
-    return Known(a.low - b.high, a.high - b.low, below, _moved(a, b, "-") or _both(a, b, "-"))
+    return Range(a.low - b.high, a.high - b.low, below, _moved(a, b, "-") or _both(a, b, "-"))
 
 
-def _moved(a: Known, b: Known, sign: str) -> ir.Expr | None:
+def _moved(a: Range, b: Range, sign: str) -> ir.Expr | None:
     """`a` plus or minus a literal, in 64 bits."""
     if b.low != b.high or b.low < 0 or not isinstance(a.wide, ir.Var):
         return None
     return ir.Binary(sign, a.wide, ir.as_expr(b.low))
 
 
-def _both(a: Known, b: Known, sign: str) -> ir.Expr | None:
+def _both(a: Range, b: Range, sign: str) -> ir.Expr | None:
     """The sum or difference of two variables, in 64 bits."""
     if not isinstance(a.wide, ir.Var) or not isinstance(b.wide, ir.Var):
         return None
     return ir.Binary(sign, a.wide, b.wide)
 
 
-def _multiply(a: Known, b: Known) -> Known:
+def _multiply(a: Range, b: Range) -> Range:
     corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-    return Known(min(corners), max(corners))
+    return Range(min(corners), max(corners))
 
 
-def _minimum(a: Known, b: Known) -> Known:
-    return Known(min(a.low, b.low), min(a.high, b.high), a.below or b.below)
+def _minimum(a: Range, b: Range) -> Range:
+    return Range(min(a.low, b.low), min(a.high, b.high), a.below or b.below)
 
 
-def _maximum(a: Known, b: Known) -> Known:
-    return Known(max(a.low, b.low), max(a.high, b.high))
+def _maximum(a: Range, b: Range) -> Range:
+    return Range(max(a.low, b.low), max(a.high, b.high))
 
 
-def _floormod(a: Known, b: Known) -> Known | None:
-    return Known(0, b.high - 1) if b.low > 0 else None
+def _floormod(a: Range, b: Range) -> Range | None:
+    return Range(0, b.high - 1) if b.low > 0 else None
 
 
-def _floordiv(a: Known, b: Known) -> Known | None:
+def _floordiv(a: Range, b: Range) -> Range | None:
     if b.low <= 0:
         return None
     corners = [x // y for x in (a.low, a.high) for y in (b.low, b.high)]
-    return Known(min(corners), max(corners), a.below if a.is_nonnegative else None)
+    return Range(min(corners), max(corners), a.below if a.is_nonnegative else None)
 
 
-_RULES: dict[str, Callable[..., Known | None]] = {
+_RULES: dict[str, Callable[..., Range | None]] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "minimum": _minimum, "maximum": _maximum,
     "floormod": _floormod, "floordiv": _floordiv, "cast": lambda a: a, "narrow": lambda a: a,
     "select": lambda predicate, a, b: _either(a, b),
 }  # fmt: skip
 
 
-def outside(low: Numbers, index: ir.Expr, known: Known | None, size: Atom) -> ir.Expr | None:
+def outside(low: Numbers, index: ir.Expr, known: Range | None, size: Atom) -> ir.Expr | None:
     """The condition that an index isn't in [0, size), as far as it isn't known to be; None where it can't be."""
     parts: list[ir.Expr] = [] if known is not None and known.is_nonnegative else [index.compare("<", 0)]
     if not is_below(low, known, size):
@@ -184,7 +184,7 @@ def outside(low: Numbers, index: ir.Expr, known: Known | None, size: Atom) -> ir
     return ir.either(*parts) if parts else None
 
 
-def is_below(low: Numbers, known: Known | None, size: Atom) -> bool:
+def is_below(low: Numbers, known: Range | None, size: Atom) -> bool:
     """Whether a number is known to be less than a dimension."""
     if known is None:
         return False
@@ -194,33 +194,33 @@ def is_below(low: Numbers, known: Known | None, size: Atom) -> bool:
     return bool(low.shape_env.is_below(polynomial_of(known), size))
 
 
-def may_be(known: Known | None, low: int | None, high: int) -> bool:
+def may_be(known: Range | None, low: int | None, high: int) -> bool:
     """Whether a number may lie between `low` (None: however small) and `high`."""
     return known is None or (known.low <= high and (low is None or low <= known.high))
 
 
-def index_of(low: Numbers, value: Value, base: str) -> tuple[Atom, Known | None]:
+def index_of(low: Numbers, value: Value, base: str) -> tuple[Atom, Range | None]:
     """A rank-0 integer as a 64-bit variable or literal, and what is known of it."""
-    known = known_of(low.ref(value))
+    known = known_range(low.ref(value))
     if known is not None and known.wide is not None:
         name = low.atom(known.wide, base)
     else:
         name = low.assign(ir.Convert(INT64, low.scalar_name(value)), base)
     ref = low.region.env[value]
     if known is None or known.wide != name:
-        low.region.env[value] = replace(ref, known=(known or Known(*limits(ref.dtype)))._replace(wide=name))
+        low.region.env[value] = replace(ref, range=(known or Range(*limits(ref.dtype)))._replace(wide=name))
     return name, known
 
 
 def learn_inside(low: Numbers, value: Value, size: ir.Expr | None) -> None:
     """Remembers what a check has shown: that the integer of which `index_of` was asked is in [0, size)."""
     ref = low.region.env[value]
-    known = known_of(ref)
+    known = known_range(ref)
     assert known is not None
-    low.region.env[value] = replace(ref, known=known._replace(low=max(known.low, 0), below=size or known.below))
+    low.region.env[value] = replace(ref, range=known._replace(low=max(known.low, 0), below=size or known.below))
 
 
-def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, int, str]]:
+def checks(node: Node, known: Sequence[Range | None]) -> list[tuple[Value, str, int, str]]:
     """The checks that an integer op's row asks for: an operand, a comparison that is an error, and the message. A
     divisor must not be zero, an exponent not negative, and a number must fit its dtype. known: the ranges of the
     operands."""
@@ -233,7 +233,7 @@ def checks(node: Node, known: Sequence[Known | None]) -> list[tuple[Value, str, 
         found.append((node.inputs[op.exponent], "<", 0, message))
     if op.narrows:
         source, least_greatest = node.inputs[0], limits(node.outputs[0].dtype)
-        given = known[0] or Known(*limits(source.dtype))
+        given = known[0] or Range(*limits(source.dtype))
         message = too_large(node.outputs[0].dtype)
         if given.low < least_greatest[0]:
             found.append((source, "<", least_greatest[0], message))

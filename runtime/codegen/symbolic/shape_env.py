@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.symbolic.polynomial import Polynomial, product
-from runtime.codegen.symbolic.ranges import Atom, Known, known_of, limits, polynomial_of
+from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, polynomial_of
 from runtime.dtypes import DType
 from runtime.kernel_ir import ir
 
@@ -220,18 +220,18 @@ class ShapeEnv:
 
     # --- integers ------------------------------------------------------------------------------------------------
 
-    def known_size(self, expr: ir.Expr, dtype: DType) -> Known | None:
+    def known_size(self, expr: ir.Expr, dtype: DType) -> Range | None:
         """What is known of a scalar that is the copy of a dimension."""
         atom = self.low.sizes.get(expr)
         if atom is None or isinstance(atom, ir.Const) or self.low.static_size(atom) is not None:
             return None
-        return Known(0, limits(dtype)[1], None, atom, self.of(atom))
+        return Range(0, limits(dtype)[1], None, atom, self.of(atom))
 
-    def refined(self, op: str, refs: list[Any], known: Known | None, dtype: DType) -> Known | None:
+    def refined(self, op: str, refs: list[Any], known: Range | None, dtype: DType) -> Range | None:
         """What is known of the result of an integer op, besides `known`."""
         if len(refs) != 2:
             return known
-        a, b = (polynomial_of(known_of(ref)) for ref in refs)
+        a, b = (polynomial_of(known_range(ref)) for ref in refs)
         if a is None or b is None:
             return known
         if op == "floormod":
@@ -258,19 +258,19 @@ class ShapeEnv:
                 self.is_nonnegative(polynomial - least) and self.is_nonnegative(Polynomial.of(greatest) - polynomial)
             ):
                 return None
-            known = Known(least, greatest)
+            known = Range(least, greatest)
         if known.low < 0 and self.is_nonnegative(polynomial, assume=False):
-            known = Known(0, known.high, known.below, known.wide)
-        return Known(known.low, known.high, known.below, polynomial.expr, polynomial)
+            known = Range(0, known.high, known.below, known.wide)
+        return Range(known.low, known.high, known.below, polynomial.expr, polynomial)
 
-    def _larger(self, a: Polynomial, b: Polynomial, dtype: DType) -> Known | None:
+    def _larger(self, a: Polynomial, b: Polynomial, dtype: DType) -> Range | None:
         """The range of the maximum of a size and a number that the size is assumed to be at least."""
         size, number = (b, a.number) if a.number is not None else (a, b.number)
         if number is None or size.number is not None or not self.is_nonnegative(size - number):
             return None
-        return Known(number, limits(dtype)[1], None, size.expr, size)
+        return Range(number, limits(dtype)[1], None, size.expr, size)
 
-    def _remainder(self, a: Polynomial, b: Polynomial) -> Known | None:
+    def _remainder(self, a: Polynomial, b: Polynomial) -> Range | None:
         """What is known of `a % b` where `b` is greater than `a`, or than `-a`."""
         number = a.number
         if (
@@ -280,9 +280,9 @@ class ShapeEnv:
         ):
             return None
         polynomial = a if number >= 0 else b + number
-        return Known(max(number, 0), number if number >= 0 else _HUGE * 2 - 1, None, polynomial.expr, polynomial)
+        return Range(max(number, 0), number if number >= 0 else _HUGE * 2 - 1, None, polynomial.expr, polynomial)
 
-    def nonzero(self, known: Known | None) -> Known | None:
+    def nonzero(self, known: Range | None) -> Range | None:
         """The range of a divisor. A size is assumed not to be 0."""
         polynomial = polynomial_of(known)
         if known is None or known.low != 0 or polynomial is None or not self.is_nonnegative(polynomial - 1):

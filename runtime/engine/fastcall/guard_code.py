@@ -22,7 +22,7 @@ from runtime.engine.fastcall.plan_encoding import (
     TUPLE,
 )
 from runtime.engine.fastcall.plan_reading import called, pointer, release, retain, word
-from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.function_builder import FunctionBuilder, definitions
 from runtime.llvm.python_objects import (
     ALIGNED,
     C_CONTIGUOUS,
@@ -248,14 +248,14 @@ def _holds(f: FunctionBuilder) -> str:
 
 def checks(array: int, dtype: int) -> str:
     """The functions of all checks. array, dtype: the offsets of these fields in a tensor, in bytes."""
-    return "\n".join([
-        defined("internal i1 @undisturbed()", _undisturbed),
-        defined("internal void @let_go(ptr %values, ptr %end)", _let_go),
-        defined("internal i1 @suits(ptr %cursor, ptr %value, i64 %kind, ptr %of) alwaysinline", _suits),
-        defined(
-            "internal i1 @fits(ptr %cursor, ptr %thing, ptr %values)", lambda f: _Fits(f, array, dtype).write()
-        ),
-        defined("internal i64 @take_locks(ptr %cursor, i64 %count)", _take_locks),
-        defined("internal void @give_locks(ptr %words, i64 %count)", _give_locks),
-        defined("internal i1 @holds(ptr %cursor)", _holds),
-    ])  # fmt: skip
+    return definitions(
+        {
+            "internal i1 @undisturbed()": _undisturbed,
+            "internal void @let_go(ptr %values, ptr %end)": _let_go,
+            "internal i1 @suits(ptr %cursor, ptr %value, i64 %kind, ptr %of) alwaysinline": _suits,
+            "internal i1 @fits(ptr %cursor, ptr %thing, ptr %values)": lambda f: _Fits(f, array, dtype).write(),
+            "internal i64 @take_locks(ptr %cursor, i64 %count)": _take_locks,
+            "internal void @give_locks(ptr %words, i64 %count)": _give_locks,
+            "internal i1 @holds(ptr %cursor)": _holds,
+        }
+    )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from runtime.context import ctx
-from runtime.device import place_in_dlpack
+from runtime.device import gpu_in_dlpack
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.late import deferrable
 from runtime.ops.numpy import complex_functions, shape_functions, ufuncs  # noqa: F401 - they register their functions
@@ -244,7 +244,7 @@ def from_dlpack(dlcapsule: Any) -> Tensor:
         kind = type(dlcapsule).__name__
         raise TypeError(f"from_dlpack takes an object with `__dlpack__`, or a DLPack capsule, not {kind}")
     where = dlcapsule.__dlpack_device__() if hasattr(dlcapsule, "__dlpack_device__") else (1, 0)
-    place = None if where[0] == 1 else place_in_dlpack(*map(int, where))
+    place = None if where[0] == 1 else gpu_in_dlpack(*map(int, where))
     if place is not None:
         from runtime.gpu.dlpack import taken
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.context import placing
-from runtime.device import parse, place_named
+from runtime.device import gpu_named, parse
 from runtime.graph.ir import Graph, Node, Substitution, Value
 from runtime.graph.structural import ASSIGN, CONSTANT
 from runtime.ops.arrays.shape_ops import TO_DEVICE
@@ -30,7 +30,7 @@ def insert_copies(graph: Graph) -> None:
     devices = {node: found for node in graph.nodes if (found := _device_of(node, graph)) is not None}
     for node in graph.walk():
         node.device = None
-    places = {place_named(name) for name in devices.values()}
+    places = {gpu_named(name) for name in devices.values()}
     if len(places) < 2 and (None not in places or not placing):
         return
     nodes: list[Node] = []
@@ -74,7 +74,7 @@ def _device_of(node: Node, graph: Graph) -> str | None:
         return None
     chosen = node.device or next(iter(names))
     for name, inner in names.items():
-        if place_named(name) is not place_named(chosen):
+        if gpu_named(name) is not gpu_named(chosen):
             where = f" ({inner.span[0]}:{inner.span[1]})" if inner.span else ""
             warn(
                 f"a {node.op.name} in '{graph.name}' runs on one device, {chosen}: {name}{where} doesn't count. Loops "

@@ -1,4 +1,15 @@
-"""Checks that may fail in statements that only some threads run."""
+"""Checks that may fail in divergent statements, which only some threads run.
+
+    if i >= n:                   failure = 0
+        return 1, i              if i >= n:
+    out[i] = x[i]                    failure = 1
+                           →         failure_1 = i
+                                     break
+                                 out[i] = x[i]
+
+A thread can't return alone: the others would wait for it at the next barrier. So a failure leaves the statements, the
+first one is recorded for all threads, and all of them return it behind a barrier.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +18,8 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 
 
-class Caught:
-    """Such checks. What would leave the kernel leaves these statements instead."""
+class DivergentFailures:
+    """The failures of a block, which is changed in place: its returns become breaks."""
 
     def __init__(self, block: ir.Block, details: int, fresh: FreshSize, in_loop: bool) -> None:
         """details: the number of integers with a status. in_loop: whether the block is the
