@@ -32,6 +32,7 @@ from runtime.errors import (
 from runtime.ops.control import HOST_CALL, assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
+from runtime.ops.random.stateful import Restarted
 from runtime.profiling import span
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor, Tensor
@@ -132,14 +133,14 @@ class DatasetIterator(StagedIterator, Stream):
         self._plan = plan
         self._shuffles = [shuffle.position() for shuffle in shuffles_of(plan)]
         if ctx.builder is None:
-            self._source = _Source(plan.elements(), self)
+            self._source = _Source(Restarted(plan.elements()), self)
         else:
             what = TensorType(dtypes.string, ())
             open_ = holes(plan)
 
             def started(*given: Any) -> _Source:
                 plans = {id(hole): handle.item() for hole, handle in zip(open_, given)}
-                return _Source(filled(plan, plans).elements())
+                return _Source(Restarted(filled(plan, plans).elements()))
 
             attrs = {"function": started, "types": (what,)}
             self._handle = apply(HOST_CALL, tuple(hole.handle for hole in open_), attrs)[0]
@@ -223,7 +224,7 @@ class DatasetIterator(StagedIterator, Stream):
             self._shuffles = list(zip(numbers[1::3], numbers[2::3], numbers[3::3]))
             for shuffle, position in zip(shuffles_of(self._plan), self._shuffles):
                 shuffle.set_position(*position)
-            source.iterator = self._plan.elements()
+            source.iterator = Restarted(self._plan.elements())
             source.taken = sum(1 for _ in itertools.islice(source.iterator, numbers[0]))
 
     @shows_no_frames

@@ -20,6 +20,7 @@ from autograph.data.plans import Follower, OfFile, Plan
 from runtime import composites, dtypes, nest
 from runtime.errors import DataLossError, InvalidArgumentError, NotFoundError
 from runtime.files import translated
+from runtime.ops.random.stateful import Restarted
 from runtime.ops.strings import tensor_protos, wire
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.sparse import SparseTensorSpec
@@ -171,7 +172,7 @@ class KeptInFile(Follower):
 def save(plan: Plan, path: str, compression: str) -> None:
     """Writes all elements into a folder."""
     writer = ElementWriter(os.path.join(path, FILE), plan.spec, compression)
-    for element in plan.elements():
+    for element in Restarted(plan.elements()):
         writer.write(element)
     writer.complete()
 

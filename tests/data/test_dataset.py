@@ -184,6 +184,23 @@ class TestShuffle:
         finally:
             ag.random.set_seed(None)
 
+    def test_mapped_functions_draw_the_same_numbers_in_each_iteration(self):
+        """Numbers that TensorFlow 2.21 gave."""
+        try:
+            ag.random.set_seed(8)
+            drawn = Dataset.range(3).map(lambda x: ag.random.uniform([]))
+            for _ in range(2):
+                np.testing.assert_allclose(values(drawn), [0.37862217, 0.1737808, 0.26966965], rtol=1e-6)
+            ag.random.set_seed(8)
+            orders = Dataset.range(2).map(lambda x: ag.random.shuffle(ag.range(5))).repeat(2)
+            for _ in range(2):
+                assert [order.numpy().tolist() for order in orders] == [
+                    [1, 3, 0, 4, 2], [2, 1, 3, 4, 0], [4, 1, 3, 2, 0], [3, 2, 1, 0, 4]
+                ]  # fmt: skip
+        finally:
+            ag.random.set_seed(None)
+        assert values(drawn) != values(drawn), "without a seed"
+
     def test_the_order_may_stay(self):
         dataset = Dataset.range(20).shuffle(20, reshuffle_each_iteration=False)
         assert values(dataset) == values(dataset)

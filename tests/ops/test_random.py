@@ -211,3 +211,13 @@ def test_shuffle():
     assert sorted(map(tuple, shuffled)) == sorted(map(tuple, rows.numpy()))
     orders = {tuple(ag.random.shuffle(ag.range(4)).numpy()) for _ in range(300)}
     assert len(orders) == 24
+
+
+def test_shuffles_in_a_function_go_on_as_tensorflows():
+    ag.random.set_seed(7)
+    shuffled = ag.function(lambda: (ag.random.shuffle(ag.range(5)), ag.random.shuffle(ag.range(6))))
+    assert [[order.numpy().tolist() for order in shuffled()] for _ in range(3)] == [
+        [[2, 1, 0, 3, 4], [0, 2, 5, 3, 1, 4]],
+        [[2, 4, 3, 0, 1], [4, 2, 5, 0, 1, 3]],
+        [[0, 1, 2, 4, 3], [3, 4, 1, 0, 2, 5]],
+    ]

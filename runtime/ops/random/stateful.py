@@ -15,10 +15,11 @@ The rows are effects: never merged, removed or reordered.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,38 @@ class Site:
         return str(self.place)
 
 
+# The sites of functions as the iterator that produces an element now has moved them; None: none does.
+_RESTARTED: contextvars.ContextVar[dict[Site, Site] | None] = contextvars.ContextVar("restarted sites", default=None)
+
+
+class Restarted:
+    """An iterator for whose elements the random ops of functions start from the beginning of their streams.
+
+    So each iteration over a dataset draws the same numbers in the functions that are mapped over it, as TensorFlow's
+    do, for the same seeds.
+    """
+
+    def __init__(self, source: Iterator[Any]) -> None:
+        self._source = source
+        self._sites: dict[Site, Site] = {}
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        before = _RESTARTED.set(self._sites)
+        try:
+            return next(self._source)
+        finally:
+            _RESTARTED.reset(before)
+
+
+def _moving(site: Site) -> Site:
+    """What keeps how far a site has come."""
+    restarted = _RESTARTED.get()
+    return site if restarted is None else restarted.setdefault(site, Site(site.place, site.is_own))
+
+
 class _Streams:
     """The state of all streams: per eager op with a seed the next block; those of functions are kept in their sites."""
 
@@ -92,12 +125,12 @@ class _Streams:
                 self.own_seeds = random.Random(seed)
                 self.generation += 1
 
-    def draw(self, kind: Any, seed: int | None, site: Site | None, count: int) -> tuple[int, int]:
-        """Key and first block for `count` numbers, which are then used up. Eager ops of another `kind` and the same
-        seed don't share a stream."""
+    def draw(self, kind: Any, seed: int | None, site: Site | None, used: int) -> tuple[int, int]:
+        """Key and first of `used` blocks, which are then used up. Eager ops of another `kind` and the same seed don't
+        share a stream."""
         with contextlib.nullcontext() if site is None else site.lock, self.lock:
             if self._is_unpredictable(seed, ctx.variant is not None if site is None else site.is_own):
-                start, self.fresh = self.fresh, self.fresh + philox.BLOCKS * count
+                start, self.fresh = self.fresh, self.fresh + used
                 return start >> 128, start & (1 << 128) - 1
             first = self._first(seed)
             if seed is None:
@@ -105,7 +138,7 @@ class _Streams:
                 seed = self.own_seeds.randint(0, _SEEDS) if site is None else site.place
                 kind = None if site is None else kind
             first, second = _pair(first, seed)
-            return first, second << 64 | self._counter(kind, first, second, site, count)
+            return first, second << 64 | self._counter(kind, first, second, site, used)
 
     def lend(self, seed: int | None, site: Site) -> tuple[int, int, int | None]:
         """Key and next block of a site's stream, and the generation that they belong to; None for a stream of its own,
@@ -120,8 +153,9 @@ class _Streams:
     def give_back(self, site: Site, generation: int | None, used: int) -> None:
         """Says how many blocks of a stream were used."""
         with self.lock:
-            if site.generation == generation:  # `set_seed` may have been called meanwhile
-                site.counter += used
+            moving = _moving(site)
+            if moving.generation == generation:  # `set_seed` may have been called meanwhile
+                moving.counter += used
 
     def _is_unpredictable(self, seed: int | None, is_own: bool) -> bool:
         if seed is not None or self.global_seed is not None:
@@ -146,9 +180,9 @@ class _Streams:
                 return random.SystemRandom().randrange(_SEEDS), random.SystemRandom().randrange(_SEEDS)
             return _pair(self._first(seed), self.own_seeds.randint(0, _SEEDS) if seed is None else seed)
 
-    def _counter(self, kind: Any, first: int, second: int, site: Site | None, count: int) -> int:
-        used = philox.BLOCKS * count
+    def _counter(self, kind: Any, first: int, second: int, site: Site | None, used: int) -> int:
         if site is not None:
+            site = _moving(site)
             if site.generation != self.generation:
                 site.generation, site.counter = self.generation, 0
             site.counter += used
@@ -265,7 +299,9 @@ def _draw_kernel(function: Any) -> Any:
     ) -> Any:
         full = fill_holes(shape, holes)
         count = _size(full)
-        return function(*STREAMS.draw((function, dtype), seed, site, count), count, dtype._np).reshape(full)[()]
+        return function(*STREAMS.draw((function, dtype), seed, site, philox.BLOCKS * count), count, dtype._np).reshape(
+            full
+        )[()]
 
     return kernel
 
@@ -278,7 +314,7 @@ def _integers_kernel(
     count = _size(full)
     if low >= high:
         raise errors.InvalidArgumentError(f"Need minval < maxval, got {low} >= {high} [Op:RandomUniformInt]")
-    stream = STREAMS.draw((philox.integers, dtype), seed, site, count)
+    stream = STREAMS.draw((philox.integers, dtype), seed, site, philox.BLOCKS * count)
     return philox.integers(*stream, count, int(low), int(high), dtype._np).reshape(full)[()]
 
 
@@ -398,7 +434,8 @@ def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None)
 
 
 def _permutation_kernel(count: Any, seed: int | None, site: Site | None = None) -> Any:
-    return philox.permutation(*STREAMS.draw(philox.permutation, seed, site, int(count)), int(count))
+    words = max(int(count) - 1, 0)
+    return philox.permutation(*STREAMS.draw(philox.permutation, seed, site, -(-words // 4)), int(count))
 
 
 RANDOM_PERMUTATION = register(
@@ -412,7 +449,7 @@ RANDOM_PERMUTATION = register(
 
 
 def _state_kernel(count: Any, kind: str, seed: int | None, site: Site | None = None) -> Any:
-    key, counter = STREAMS.draw(kind, seed, site, int(count))
+    key, counter = STREAMS.draw(kind, seed, site, philox.BLOCKS * int(count))
     return np.array([counter & _WORD, counter >> 64 & _WORD, key & _WORD], np.uint64).astype(np.int64)
 
 
