@@ -248,7 +248,7 @@ class PaddedBatched(Follower):
         whole = np.full((len(arrays), *shape), self.values[number], dtype._np)
         for row, array in enumerate(arrays):
             place: tuple[Any, ...] = (row, *[slice(size) for size in array.shape])
-            whole[place] = array
+            whole[place] = array if array.ndim else array[()]  # not an array of objects as an object
         return EagerTensor(whole, dtype)
 
 

@@ -33,6 +33,11 @@ def test_given_shapes_and_values():
     assert found["b"][1] == [[b"1", b"", b""], [b"2", b"2", b""], [b"3", b"3", b"3"]]
 
 
+def test_scalar_strings_are_padded():
+    words = ag.data.Dataset.from_tensor_slices(["a", "bc", "d"]).padded_batch(2)
+    assert lists(words) == [[b"a", b"bc"], [b"d"]]
+
+
 def test_what_does_not_fit_is_an_error():
     with pytest.raises(ag.errors.DataLossError, match="smaller size"):
         lists(growing(3).padded_batch(3, padded_shapes=[2]))
