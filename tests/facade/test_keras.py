@@ -200,6 +200,25 @@ def test_saving(keras, tmp_path):
     np.testing.assert_allclose(model.predict(ROWS, verbose=0), other.predict(ROWS, verbose=0), rtol=1e-5, atol=1e-6)
 
 
+def test_what_a_checkpoint_notes_does_not_change_keras_files(keras, tmp_path, recwarn):
+    h5py = pytest.importorskip("h5py")
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    model.compile("sgd", "mse")
+    model.save_weights(tmp_path / "before.weights.h5")
+    ag.train.Checkpoint(model=model, optimizer=model.optimizer).save(tmp_path / "checkpoint")
+    model.save_weights(tmp_path / "after.weights.h5")
+    kept = []
+    for name in ("before", "after"):
+        with h5py.File(tmp_path / f"{name}.weights.h5") as file:
+            kept.append([])
+            file.visit(kept[-1].append)
+    assert kept[0] == kept[1]
+    model.save(tmp_path / "model.keras")
+    keras.models.load_model(tmp_path / "model.keras")
+    assert not [each for each in recwarn.list if "Skipping" in str(each.message)]
+
+
 def test_callbacks(keras, tmp_path):
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile("adam", "mse", steps_per_execution=3)

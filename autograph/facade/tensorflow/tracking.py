@@ -13,6 +13,9 @@ from autograph.operators.calls import CONVERTING, LIBRARIES
 from autograph.saving.restoring import changed
 from runtime.context import ctx
 
+# The attribute with what an object consists of. Keras' files leave out the one that has TensorFlow's name for it.
+_DEPENDENCIES = "_self_unconditional_dependency_names"
+
 
 class Trackable:
     """Base of objects that others can depend on."""
@@ -21,7 +24,7 @@ class Trackable:
 
     def _track_trackable(self, trackable: Any, name: str, overwrite: bool = False) -> Any:
         """Notes that this object consists, among others, of another one. Raises ValueError for a name twice."""
-        known = self.__dict__.setdefault("_self_dependencies", {})
+        known = self.__dict__.setdefault(_DEPENDENCIES, {})
         if not overwrite and known.get(name, trackable) is not trackable:
             raise ValueError(
                 f"Called Trackable._track_trackable() with name='{name}', but that name is tracked already"
@@ -35,7 +38,7 @@ class Trackable:
 
     def _trackable_children(self, save_type: str = "checkpoint", **options: Any) -> dict[str, Any]:
         """What the object consists of, by name."""
-        return dict(self.__dict__.get("_self_dependencies") or {})
+        return dict(self.__dict__.get(_DEPENDENCIES) or {})
 
 
 # Methods of Keras' layers and models that users write, and Keras calls.
@@ -95,7 +98,7 @@ class AutoTrackable(Trackable):
             changed(self)  # a checkpoint that was restored may hold weights that layers make in `build`, later
 
     def __delattr__(self, name: str) -> None:
-        self.__dict__.get("_self_dependencies", {}).pop(name, None)
+        self.__dict__.get(_DEPENDENCIES, {}).pop(name, None)
         super().__delattr__(name)
 
 
