@@ -119,6 +119,10 @@ def ctc_loss(
         )
     else:
         targets, counts = convert_to_tensor(labels), cast(convert_to_tensor(label_length), _INT)
+        if targets.dtype.kind not in "iu":
+            raise errors.DTypeError(
+                f"labels must be integers, got {targets.dtype.name}: cast them [Op:CTCLoss]", "ctc_loss"
+            )
         targets = cast(targets, _INT)
     own = x.dtype
     if own in (dtypes.float16, dtypes.bfloat16):

@@ -138,6 +138,7 @@ def test_what_set_shape_says():
         (lambda: ag.sparse.cross([ag.constant([[1], [2]]), ag.constant([["a"]])]), E, "batch sizes"),
         (lambda: ag.sparse.cross_hashed([[1]]), TypeError, "Tensor or SparseTensor"),
         (lambda: ag.nn.ctc_loss(ag.SparseTensor(A, IDS, [4, 4]), LOGITS, None, FRAMES), ValueError, "blank_index"),
+        (lambda: ag.nn.ctc_loss(ag.cast(LABELS, ag.float32), LOGITS, LENGTHS, FRAMES), TypeError, "must be integers"),
         (lambda: ag.nn.ctc_loss(LABELS + 5, LOGITS, LENGTHS, FRAMES), E, "not in"),
         (lambda: ag.nn.ctc_loss(ag.SparseTensor(ROWS[:2], [1, 1], [3, 4]), LOGITS, None, [2] * 3, blank_index=0), E,
          "Not enough time"),
