@@ -26,6 +26,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.table import OpDef, register
+from runtime.ops.values import returned_array
 from runtime.tensor import EagerTensor, Tensor
 from runtime.types import TensorType
 from runtime.variable import Variable
@@ -59,7 +60,7 @@ def _converted(value: Any, type_: TensorType) -> Any:
         return tensor if tensor.dtype is type_.dtype else cast(tensor, type_.dtype)
     if value is None:
         raise errors.InvalidArgumentError(f"a Python function returned None where Tout has {type_.dtype.name}")
-    return EagerTensor(np.asarray(value, dtype=None if type_.dtype is dtypes.string else type_.dtype._np), type_.dtype)
+    return EagerTensor(returned_array(value, type_.dtype), type_.dtype)
 
 
 def _kernel(*values: Any, function: Callable, types: tuple) -> tuple:

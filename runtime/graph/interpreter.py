@@ -8,6 +8,7 @@ scalars stand for tensors, `Stack` for stacks, None for order tokens. Loops that
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import math
 import operator
@@ -75,13 +76,36 @@ def _context_of(graph: Graph) -> Callable[[], contextlib.AbstractContextManager[
     """What runs of a graph need around them."""
     with room_for(graph):
         calls_host = any(node.op.calls_python for node in graph.walk())
-    usual = contextlib.nullcontext if calls_host else _ignoring_float_errors
+    usual = _ignoring_ours if calls_host else _ignoring_float_errors
     return functools.partial(_with_stack_space, usual) if is_deep(graph) else usual
 
 
 def _ignoring_float_errors() -> contextlib.AbstractContextManager[None]:
-    """As in eager code, 1 / 0 is infinite without a warning. What the host computes keeps the user's own settings."""
+    """As in eager code, 1 / 0 is infinite without a warning."""
     return np.errstate(all="ignore")
+
+
+# How the caller of the graph that runs treats floating-point errors; None: nobody has changed that.
+_CALLERS: contextvars.ContextVar[Any] = contextvars.ContextVar("the caller's floating-point errors", default=None)
+
+
+@contextlib.contextmanager
+def _ignoring_ours() -> Iterator[None]:
+    """The same for graphs that call Python functions, which keep the caller's settings."""
+    before = _CALLERS.set(np.geterr())
+    try:
+        with _ignoring_float_errors():
+            yield
+    finally:
+        _CALLERS.reset(before)
+
+
+def _with_callers_errors(run: Callable[..., Any]) -> Callable[..., Any]:
+    def run_host(*operands: Any) -> Any:
+        with np.errstate(**(_CALLERS.get() or {})):
+            return run(*operands)
+
+    return run_host
 
 
 @contextlib.contextmanager
@@ -241,6 +265,8 @@ def _executor(node: Node) -> Callable[..., Any]:
     if node.op.name == "call":
         return _caller(node)
     kernel = node.op.kernel
+    if node.op.calls_python:
+        return _with_callers_errors(functools.partial(kernel, **node.attrs))
     if node.op.name == "raise":
         return _raiser(node)
     if node.op.widens and any(getattr(getattr(v.type, "dtype", None), "is_narrow", False) for v in node.inputs):

@@ -24,6 +24,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.strings.staged_string import Formatted, StagedText
 from runtime.ops.strings.tensor_format import format_tensor
 from runtime.ops.table import OpDef, Sample, register
+from runtime.ops.values import returned_array
 from runtime.tensor import EagerTensor, Tensor, TensorLike
 from runtime.types import TensorType
 
@@ -367,7 +368,7 @@ def _host_kernel(*values: Any, function: Callable, types: tuple) -> tuple:
     for value, type_ in zip(results, types):
         if isinstance(value, Tensor):
             value = value._array  # type: ignore[attr-defined]
-        array = np.asarray(value, dtype=None if type_.dtype is dtypes.string else type_.dtype._np)
+        array = returned_array(value, type_.dtype)
         outputs.append(array if array.ndim or array.dtype == object else array[()])
     return tuple(outputs)
 

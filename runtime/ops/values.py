@@ -143,6 +143,16 @@ def _convert_array(array: Any, wanted: DType | None) -> Converted:
     return array if array.ndim else array[()], wanted
 
 
+def returned_array(value: Any, dtype: DType) -> np.ndarray:
+    """What a Python function returned for a tensor of a dtype. Text becomes bytes; other objects in strings stay."""
+    if dtype is not dtypes.string:
+        return np.asarray(value, dtype._np)
+    array = np.asarray(value, None if isinstance(value, (np.ndarray, np.generic)) else object)
+    if array.dtype.kind in "SU" or any(isinstance(item, str) for item in array.flat):
+        return _encode_strings(array)
+    return array
+
+
 def _encode_strings(array: Any) -> np.ndarray:
     result = np.empty(array.shape, object)
     for index, item in np.ndenumerate(np.asarray(array)):

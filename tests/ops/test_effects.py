@@ -95,3 +95,28 @@ def test_errors_of_python_functions_come_through():
 
     with pytest.raises(KeyError, match="mine"):
         ag.py_function(fail, [1.0], ag.float32)
+
+
+@pytest.mark.parametrize("call", [ag.numpy_function, ag.py_function])
+@pytest.mark.parametrize(
+    "text", ["a\0", b"a\0", np.array("a"), np.array(["a", "é"]), np.array([b"a", b"b"])]
+)  # fmt: skip
+def test_text_that_python_functions_return(call, text):
+    wanted = [each.encode() if isinstance(each, str) else each for each in np.ravel(np.array(text, object))]
+    given = ag.function(lambda: call(lambda: text, [], ag.string))().numpy()
+    assert np.ravel(np.array(given, object)).tolist() == wanted
+
+
+def test_only_python_functions_warn_of_floating_point_errors(recwarn):
+    @ag.function(jit_compile=False)
+    def f(x):
+        ag.numpy_function(lambda v: v / 0.0 if warned else v, [x], ag.float32)
+        return x * x
+
+    big = ag.constant([1e30])
+    warned = False
+    assert np.isinf(f(big).numpy()).all()
+    assert not recwarn.list
+    warned = True
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        f(big)
