@@ -183,5 +183,5 @@ DEVICE_SHORT_ROW = 16
 DEVICE_SHORT_PRODUCT = 32
 DEVICE_NARROW_PRODUCT = 8
 DEVICE_LARGE_PRODUCT = 8
-# Elements in which selected ones are counted together: see SELECTION_CHUNK. A thread writes those of a chunk. Estimated.
+# Elements in which selected ones are counted together, of which one thread writes all: see SELECTION_CHUNK. Estimated.
 DEVICE_SELECTION_CHUNK = 32

@@ -89,6 +89,36 @@ def test_large_masks_are_shared_by_threads() -> None:
         parallelize.set_thread_count(before)
 
 
+# --- distinct elements, repeated positions ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [ag.float32, ag.float64, ag.int32, ag.int64, ag.uint64, ag.uint8, ag.bool])
+@pytest.mark.parametrize("index", [ag.int32, ag.int64])
+def test_distinct_elements(dtype: Any, index: Any) -> None:
+    """In the order of their first occurrence; NaN differs from itself, zeros are equal."""
+    graph = build(lambda x: list(ag.unique_with_counts(x, index)), [typed(dtype, None)])
+    for size in (0, 1, 2, 100, 3000):
+        x = RANDOM.integers(0, 900, size).astype(dtype.np)
+        if dtype.is_floating and size > 9:
+            x[RANDOM.integers(0, size, size // 3)] = np.nan
+            x[:6] = 0.0, -0.0, np.inf, np.inf, -np.inf, np.nan
+        check(graph, x, rtol=0.0)
+
+
+@pytest.mark.parametrize("dtype", [ag.int32, ag.int64, ag.uint8])
+@pytest.mark.parametrize("times", [[0, 3, 1, 0, 4], [], [0, 0], [2, -1, 3]])
+def test_repeated_slices(dtype: Any, times: list[int]) -> None:
+    graph = build(lambda x, times: ag.repeat(x, times, axis=0), [typed(ag.float32, None, None), typed(dtype, None)])
+    x, counts = RANDOM.normal(size=(len(times), 3)).astype(np.float32), np.abs(times) if dtype.is_unsigned else times
+    counts = np.asarray(counts).astype(dtype.np)
+    expected, actual = run_both(graph, [x, counts])
+    if isinstance(expected, Exception):
+        assert isinstance(actual, ag.errors.InvalidArgumentError)
+        assert str(actual) == str(expected)
+    else:
+        np.testing.assert_array_equal(actual[0], expected[0])
+
+
 # --- in programs -----------------------------------------------------------------------------------------------------
 
 
@@ -130,7 +160,14 @@ def products(x: Any) -> Any:
     return ag.reduce_sum(chosen * ag.cumsum(chosen))
 
 
-PROGRAMS = [thinned, counted, in_branches, joined, partitioned, products]
+def grouped(x: Any) -> Any:
+    """Sums by key, in the order in which keys come, and each as often as it occurs."""
+    keys, numbers, counts = ag.unique_with_counts(ag.cast(ag.floor(x * 4.0), ag.int32))
+    sums = ag.math.unsorted_segment_sum(x, numbers, ag.size(keys))
+    return ag.repeat(sums, counts, axis=0) * ag.gather(sums, numbers), counts
+
+
+PROGRAMS = [thinned, counted, in_branches, joined, partitioned, products, grouped]
 VALUES = RANDOM.normal(size=400).astype(np.float32)
 
 

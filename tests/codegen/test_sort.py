@@ -76,6 +76,52 @@ def test_picking_along_rows(places):
         np.testing.assert_array_equal(actual[0], expected[0])
 
 
+@pytest.mark.parametrize(
+    "leads", [((4, 3), (4, 3)), ((4, 1), (4, 3)), ((1, 1), (4, 3)), ((0, 3), (0, 3)), ((2, 3), (4, 3))]
+)
+@pytest.mark.parametrize("static", [True, False])
+def test_leading_dimensions(leads, static):
+    """Those of the table may be 1. Others that differ are an error."""
+    from runtime.ops.arrays.sorting import take_along
+
+    x, places = numbers(ag.float32, *leads[0], 5), numbers(ag.int32, *leads[1], 7) % 5
+    shapes = (x.shape, places.shape) if static else ([None] * 3, [None] * 3)
+    graph = build(lambda x, i: take_along(x, i, 2), [typed(ag.float32, *shapes[0]), typed(ag.int32, *shapes[1])])
+    if static and leads == ((2, 3), (4, 3)):
+        assert why_interpreted(graph.nodes[-1]) is not None
+        return
+    expected, actual = run_both(graph, [x, places])
+    if isinstance(expected, Exception):
+        assert type(actual) is type(expected)
+    else:
+        np.testing.assert_array_equal(actual[0], expected[0])
+
+
+def sorted_sum(x):
+    return ag.reduce_sum(ag.sort(x) ** 2 * ag.cast(ag.range(ag.shape(x)[-1]), x.dtype))
+
+
+def largest_sum(x):
+    return ag.reduce_sum(ag.math.top_k(x, 3)[0] ** 2)
+
+
+@pytest.mark.parametrize("program", [sorted_sum, largest_sum])
+@pytest.mark.parametrize("shape", [(50,), (6, 20), (2, 3, 10)])
+@pytest.mark.parametrize("static", [True, False])
+def test_gradients_of_sorted_rows(program, shape, static):
+    def gradient(x):
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            value = program(x)
+        return tape.gradient(value, x)
+
+    x = np.random.default_rng(4).normal(size=shape)
+    spec = ag.TensorSpec(shape if static else [None] * len(shape), ag.float64)
+    compiled = ag.function(gradient, input_signature=[spec], jit_compile=True)
+    np.testing.assert_allclose(compiled(ag.constant(x)).numpy(), gradient(ag.constant(x)).numpy(), rtol=1e-12)
+    assert "on the interpreter" not in compiled.explain(ag.constant(x))
+
+
 @pytest.mark.parametrize("jit", [False, True])
 def test_a_moving_median_and_its_gradient(jit):
     @ag.function(jit_compile=jit)

@@ -182,15 +182,22 @@ def chosen(x: Any) -> Any:
     return positive * positive, ag.where(x > 0.5), rows, left
 
 
+def grouped(x: Any) -> Any:
+    keys, numbers, counts = ag.unique_with_counts(ag.cast(ag.floor(x[:, 0] * 4.0), ag.int32))
+    sums = ag.math.unsorted_segment_sum(x, numbers, ag.size(keys))
+    return ag.repeat(sums, counts, axis=0) * 2.0, ag.sort(x, axis=-1) * ag.range(30.0), keys
+
+
 PROGRAMS: list[tuple[Any, Any]] = [
     (newton, VECTOR), (descent, VECTOR), (stencil, VECTOR), (recurrence, MATRIX), (growing, VECTOR),
     (sieve, np.int32(32)), (distances, MATRIX), (attention, MATRIX), (edit_distance, MATRIX), (fractal, VECTOR - 1.2),
     (drawn, VECTOR), (own_trips, VECTOR), (written, VECTOR), (histogram, MATRIX), (exchanged, MATRIX),
     (running, MATRIX), (ordered, MATRIX), (products, MATRIX), (bits, MATRIX), (chosen, MATRIX),
+    (grouped, MATRIX),
 ]  # fmt: skip
 
 
-DIFFERENTIABLE = (descent, stencil, recurrence, attention, growing, exchanged, running, products, chosen)
+DIFFERENTIABLE = (descent, stencil, recurrence, attention, growing, exchanged, running, products, chosen, grouped)
 
 
 def gradient_of(program: Any) -> Any:

@@ -116,6 +116,48 @@ def solved(matrix: Any, at: int, size: int, out: Any, to: int, columns: int) -> 
 
 
 @njit(nogil=True)
+def hash_width(size: int) -> int:
+    """The logarithm of the number of places in a hash table for so many elements: at most half of them are taken."""
+    width = 4
+    while (1 << width) < 2 * size:
+        width = width + 1
+    return width
+
+
+@njit(nogil=True)
+def distinct(x: Any, keys: Any, size: int, table: Any, width: int, firsts: Any, numbers: Any) -> int:
+    """Numbers the distinct ones of `size` elements in the order of their first occurrence. Returns how many there are;
+    firsts[number] gets the position of the first one, numbers[i] the number of x[i]. NaN equals nothing.
+
+    keys: an integer for each element, the same for equal ones. table: scratch memory of 2**width elements, for open
+    addressing with multiplicative hashing (Knuth, "Sorting and Searching", 6.4).
+    """
+    for slot in range(1 << width):
+        table[slot] = 0
+    last = (1 << width) - 1
+    count = 0
+    for i in range(size):
+        value = x[i]
+        slot = np.int64((keys[i] * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - width))
+        place = np.int64(table[slot])
+        looking = value == value
+        while looking:
+            looking = place > 0 and x[place - 1] != value
+            if looking:
+                slot = (slot + 1) & last
+                place = np.int64(table[slot])
+        if place > 0 and value == value:
+            numbers[i] = numbers[place - 1]
+        else:
+            if value == value:
+                table[slot] = i + 1
+            firsts[count] = i
+            numbers[i] = count
+            count = count + 1
+    return count
+
+
+@njit(nogil=True)
 def order_of_row(
     x: Any, begin: int, length: int, descending: bool, places: Any, keys: Any, other_keys: Any, other_places: Any
 ) -> None:

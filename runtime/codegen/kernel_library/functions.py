@@ -18,6 +18,8 @@ from runtime.codegen.backends.numba_backend.math_intrinsics import INTRINSICS
 from runtime.codegen.backends.numba_backend.threading_library import here, in_threads, part, recursive  # noqa: F401  for kernels
 from runtime.codegen.kernel_library.algorithms import (  # noqa: F401  for kernels
     cholesky,
+    distinct,
+    hash_width,
     merge_runs,
     order_of_row,
     place_in,

@@ -31,7 +31,7 @@ from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import INT32, INT64
+from runtime.kernel_ir.types import INT32, INT64, UINT64
 
 
 class _Chunks:
@@ -149,3 +149,65 @@ def _boolean_mask(low: Lowering, node: Node) -> None:
             low.loop(j, inner, [ir.store(out.variable, i * inner + j, ir.load(array.buffer.variable, row + j))])
         low.nest(i, chunks.count, block, low.is_large([node]))
     low.define(output, Array(out, (chunks.count, *rest)))
+
+
+@emitter("repeated_positions")
+def _repeated_positions(low: Lowering, node: Node) -> None:
+    times, output = low.array(node.inputs[0]), node.outputs[0]
+    size = low.product(times.dims)
+    i, j = low.index_name(0), low.index_name(1)
+
+    def own() -> ir.Expr:
+        return ir.Convert(INT64, ir.load(times.buffer.variable, i))
+
+    if not times.dtype.is_unsigned:
+        least = low.assign(ir.ZERO, "least")
+        with low.nested() as block:
+            value = low.assign(own(), "value")
+            low.add(ir.assign(least, value.compare("<", least).choose(value, least)))
+        low.loop(i, size, block)
+        message = f"repeats must not be negative [Op:{node.op.label}]"
+        low.fail_when(least.compare("<", 0), "InvalidArgumentError", message, node, (), node.op.label)
+    starts, total = low.new_buffer(size, dtypes.int64, "starts").variable, low.assign(ir.ZERO, "total")
+    low.loop(i, size, [ir.store(starts, i, total), ir.assign(total, total + own())])
+    count = low.assign(total, "n")
+    out = low.new_buffer(count, output.dtype, output.name)
+    with low.nested() as block:
+        begin = low.assign(ir.load(starts, i), "begin")
+        store = ir.store(out.variable, j, ir.Convert(scalars.machine_type(output.dtype), i))
+        low.loop(j, (begin, begin + own()), [store])
+    low.nest(i, size, block, low.is_large([node]), may_join=False, independent=True)
+    low.define(output, Array(out, (count,)))
+
+
+@emitter("unique")
+def _unique(low: Lowering, node: Node) -> None:
+    array = low.array(node.inputs[0])
+    values, numbers, counts = node.outputs
+    size, i = low.product(array.dims), low.index_name(0)
+    kind = scalars.machine_type(numbers.dtype)
+
+    def key(element: ir.Expr) -> ir.Expr:
+        if not array.dtype.is_floating:
+            return ir.Convert(UINT64, element)
+        # Zeros are equal, whatever their signs.
+        return ir.Convert(UINT64, ir.call("lib.as_bits", element + scalars.literal(0, array.dtype)))
+
+    keys = low.new_buffer(size, dtypes.uint64, "keys").variable
+    low.nest(i, size, [ir.store(keys, i, key(ir.load(array.buffer.variable, i)))], False)
+    width = low.assign(ir.call("lib.hash_width", size), "width")
+    table = low.new_buffer(ir.Binary("<<", ir.ONE, width), numbers.dtype, "table").variable
+    firsts = low.new_buffer(size, numbers.dtype, "firsts").variable
+    found = low.new_buffer(size, numbers.dtype, numbers.name)
+    call = ir.call("lib.distinct", array.buffer.variable, keys, size, table, width, firsts, found.variable)
+    count = low.assign(call, "n")
+    out = low.new_buffer(count, array.dtype, values.name)
+    low.nest(i, count, [ir.store(out.variable, i, ir.load(array.buffer.variable, ir.load(firsts, i)))], False)
+    low.define(values, Array(out, (count,)))
+    low.define(numbers, Array(found, array.dims))
+    if low.region.uses[counts]:
+        times = low.new_buffer(count, numbers.dtype, counts.name)
+        low.loop(i, count, [ir.store(times.variable, i, ir.Const(0, kind))])
+        own = ir.load(times.variable, ir.load(found.variable, i))
+        low.loop(i, size, [ir.set_to(own, ir.Convert(kind, own + ir.Const(1, kind)))])
+        low.define(counts, Array(times, (count,)))

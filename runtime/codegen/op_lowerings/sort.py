@@ -1,4 +1,4 @@
-"""Lowerings of argsort, top_k and take_along.
+"""Lowerings of argsort, top_k, take_along and its adjoint.
 
 %at = argsort(%x[n, m])             for i in range(n):
                                 →       lib.order_of_row(x, i * m, m, False, at, keys, other_keys, other_at)
@@ -9,13 +9,16 @@ Other axes, and rows that are known to be long, are left to NumPy's functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from runtime import dtypes
 from runtime.codegen import cost_model
-from runtime.codegen.kernel.values import Array, product
+from runtime.codegen.kernel import scalars
+from runtime.codegen.kernel.values import Array, Dims, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.gather import place_of
+from runtime.codegen.op_lowerings.slice import zeros
+from runtime.codegen.op_lowerings.view import filled
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -29,13 +32,26 @@ def _refusal(node: Node) -> str | None:
         return "an axis other than the last"
     if node.op.name == "argsort" and (first.shape[-1] or 0) > cost_model.SORT_ROW:
         return "rows that NumPy sorts faster"
-    if node.op.name == "argsort" or first.type.rank == 1:  # type: ignore[union-attr]
-        return None
-    places = node.inputs[1]
-    if places.node is not None and places.node.op.name == "argsort" and places.node.inputs[0] is first:
-        return None
-    lead = first.shape[:-1]
-    return "leading dimensions that are not known to be equal" if lead != places.shape[:-1] or None in lead else None
+    return None if node.op.name == "argsort" else _unequal_leads(first.shape, node.inputs[1].shape, True)
+
+
+def _unequal_leads(table: Sequence[int | None], places: Sequence[int | None], or_one: bool) -> str | None:
+    """A refusal if the dimensions before the last one are known to differ. Those that aren't known are checked.
+    or_one: of the table, they may be 1 instead."""
+    differ = any(a != b and None not in (a, b) and not (or_one and a == 1) for a, b in zip(table[:-1], places[:-1]))
+    return "leading dimensions that differ" if differ else None
+
+
+def _need_equal_leads(low: Lowering, node: Node, table: Dims, places: Dims, or_one: bool) -> None:
+    """Adds checks of the dimensions before the last one. or_one: of the table, they may be 1 instead."""
+    wrong = [
+        ir.both(a.compare("!=", b), a.compare("!=", 1)) if or_one else a.compare("!=", b)
+        for a, b in zip(table[:-1], places[:-1])
+        if a != b
+    ]
+    if wrong:
+        message = f"leading dimensions of elements and indices differ [Op:{node.op.label}]"
+        low.fail_when(ir.either(*wrong), "InvalidArgumentError", message, node, (), node.op.label)
 
 
 REFUSALS.update(dict.fromkeys(["argsort", "take_along"], _refusal))
@@ -84,19 +100,66 @@ def _top_few(low: Lowering, node: Node) -> None:
         low.define(output, Array(found, dims))
 
 
+def _row_of_table(low: Lowering, table: Dims, places: Dims, row: ir.Expr) -> ir.Expr:
+    """The row that a row of indices is about: the same, unless a dimension of the table is 1, and repeated."""
+    if table[:-1] == places[:-1]:
+        return row
+    found: ir.Expr = ir.ZERO
+    _, coordinates = place_of(places[:-1], row, 0)
+    for own, wanted, coordinate in zip(table[:-1], places[:-1], coordinates):
+        if own != wanted:  # checked: then it is 1, or as many all the same
+            coordinate = own.compare("==", 1).choose(ir.ZERO, coordinate)
+        found = low.assign(found * own + coordinate, "row")
+    return found
+
+
 @emitter("take_along")
 def _take_along(low: Lowering, node: Node) -> None:
     array, positions = low.array(node.inputs[0]), low.array(node.inputs[1])
+    _need_equal_leads(low, node, array.dims, positions.dims, or_one=True)
     rows, length, count = low.atom(product(positions.dims[:-1])), low.atom(array.dims[-1]), positions.dims[-1]
     out = low.new_buffer(product(positions.dims), array.dtype, node.outputs[0].name)
     i, j = low.index_name(0), low.index_name(1)
-
+    with low.nested() as start:
+        row = _row_of_table(low, array.dims, positions.dims, i)
     with low.nested() as block:
         taken = low.assign(ir.Convert(INT64, ir.load(positions.buffer.variable, i * count + j)), "taken")
         where, details = place_of(positions.dims, i * count + j, 2)
         message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:TakeAlong]"
         wrong = ir.either(taken.compare("<", 0), taken.compare(">=", length))
         low.fail_when(wrong, "InvalidArgumentError", message, node, (taken, length, *details), "TakeAlong")
-        low.add(ir.store(out.variable, i * count + j, ir.load(array.buffer.variable, i * length + taken)))
-    low.loop(i, rows, [low.for_each(j, count, block)])
+        low.add(ir.store(out.variable, i * count + j, ir.load(array.buffer.variable, row * length + taken)))
+    low.loop(i, rows, [*start, low.for_each(j, count, block)])
     low.define(node.outputs[0], Array(out, positions.dims))
+
+
+def _adjoint_refusal(node: Node) -> str | None:
+    rank = node.inputs[1].type.rank  # type: ignore[union-attr]
+    if node.inputs[0].dtype.kind not in "iuf":
+        return f"elements of {node.inputs[0].dtype.name}"
+    if rank is None or node.attrs["axis"] != rank - 1:
+        return "an axis other than the last"
+    return _unequal_leads(node.attrs["shape"], node.inputs[1].shape, False)
+
+
+REFUSALS["take_along_grad"] = _adjoint_refusal
+
+
+@emitter("take_along_grad")
+def _take_along_grad(low: Lowering, node: Node) -> None:
+    added, positions = low.array(node.inputs[0]), low.array(node.inputs[1])
+    dims = filled(low, node, node.attrs["shape"], node.inputs[2:])
+    _need_equal_leads(low, node, dims, positions.dims, or_one=False)
+    total = zeros(low, node, dims)
+    rows, length, count = low.atom(product(positions.dims[:-1])), dims[-1], positions.dims[-1]
+    i, j = low.index_name(0), low.index_name(1)
+    with low.nested() as block:
+        at = low.assign(i * count + j, "at")
+        taken = low.assign(ir.Convert(INT64, ir.load(positions.buffer.variable, at)), "taken")
+        outside = ir.either(taken.compare("<", 0), taken.compare(">=", length))
+        message = f"index {{0}} is not in [0, {{1}}) [Op:{node.op.label}]"
+        low.fail_when(outside, "InvalidArgumentError", message, node, (taken, length), node.op.label)
+        into = ir.load(total.buffer.variable, i * length + taken)
+        low.add(ir.set_to(into, scalars.narrow(into + ir.load(added.buffer.variable, at), added.dtype)))
+    low.loop(i, rows, [low.for_each(j, count, block)])
+    low.define(node.outputs[0], Array(total.buffer, dims))
