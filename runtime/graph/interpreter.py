@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from runtime import errors
+from runtime import errors, freed_memory
 from runtime.graph.hot_loops import HotLoop
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import AT_SPAN, at_span, note_span, with_op
@@ -56,6 +56,7 @@ def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | No
     """
     program = _program(graph)
     if program.context is None:
+        freed_memory.keep()
         program.context = _context_of(graph)
     with program.context(), span("interpret", f"interpret {graph.name}"):
         return program.run(inputs, accelerator)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import resource
+
 import numpy as np
 import pytest
 
 import autograph as ag
+from runtime import freed_memory
 
 LOTS = 2_000_000_000_000  # elements
 
@@ -71,3 +74,24 @@ def test_branches_nested_too_deep(jit):
         f(2000, ag.constant(1e9))
     assert str(caught.value)
     assert float(ag.function(nested, jit_compile=False)(20, ag.constant(1e9))) == 1e9
+
+
+def layers(x):
+    """Keeps twenty arrays of 1 MiB until its end, as a training step does for its gradients."""
+    kept = [x]
+    for _ in range(20):
+        kept.append(ag.tanh(kept[-1]))
+    return ag.add_n([ag.reduce_sum(each) for each in reversed(kept)])
+
+
+@pytest.mark.skipif(not freed_memory.keep(), reason="the C library has no such setting, or the environment has it")
+def test_interpreted_steps_use_the_memory_of_the_steps_before():
+    f = ag.function(layers, jit_compile=False)
+    x = ag.ones([512, 512])
+    for _ in range(3):
+        f(x)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        f(x)
+    pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    assert pages < 5 * 256, "one new array of a step's twenty takes 256 pages"

@@ -6,6 +6,7 @@ written with them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -64,10 +65,18 @@ def _kernel(ufunc: Any, neutral: Callable[[Any], Any]) -> Callable[..., Any]:
             )
         result = np.full((count, *data.shape[ids.ndim :]), neutral(data.dtype), data.dtype)
         kept = ids >= 0
-        ufunc.at(result, ids[kept], data[kept])
+        _accumulate(ufunc, result, ids[kept], data[kept])
         return result
 
     return kernel
+
+
+def _accumulate(ufunc: Any, result: Any, ids: Any, rows: Any) -> None:
+    """`ufunc.at`, element by element: NumPy takes a sixth of the time for a table with one dimension. The order within
+    a segment, and so each bit, is the same."""
+    size = math.prod(result.shape[1:])
+    places = ids.astype(np.intp)[:, None] * size + np.arange(size)
+    ufunc.at(result.reshape(-1), places.reshape(-1), rows.reshape(-1))
 
 
 def _spread(values: Any, ids: Any) -> Any:
