@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+from runtime.ops.image.augmentation import (
+    random_brightness,
+    random_contrast,
+    random_crop,
+    random_flip_left_right,
+    random_flip_up_down,
+    random_hue,
+    random_saturation,
+    stateless_random_brightness,
+    stateless_random_contrast,
+    stateless_random_crop,
+    stateless_random_flip_left_right,
+    stateless_random_flip_up_down,
+    stateless_random_hue,
+    stateless_random_saturation,
+)
 from runtime.ops.image.boxes import central_crop, crop_to_bounding_box, pad_to_bounding_box
 from runtime.ops.image.codecs import (
     decode_bmp,
@@ -32,6 +48,7 @@ from runtime.ops.image.colors import (
 )
 from runtime.ops.image.edges import image_gradients, sobel_edges, total_variation
 from runtime.ops.image.geometry import flip_left_right, flip_up_down, rot90, transpose
+from runtime.ops.image.quality import psnr, ssim
 from runtime.ops.image.resize import ResizeMethod, resize, resize_with_crop_or_pad, resize_with_pad
 from runtime.ops.image.sampling import crop_and_resize, projective_transform
 from runtime.ops.nn.convolution import extract_patches
@@ -41,7 +58,10 @@ __all__ = [
     "central_crop", "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "decode_bmp", "decode_gif",
     "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "extract_patches", "flip_left_right",
     "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "is_jpeg", "pad_to_bounding_box",
-    "per_image_standardization", "projective_transform", "resize", "resize_with_crop_or_pad", "resize_with_pad",
-    "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv", "rot90", "sobel_edges", "total_variation",
-    "transpose", "yiq_to_rgb", "yuv_to_rgb",
+    "per_image_standardization", "projective_transform", "psnr", "random_brightness", "random_contrast",
+    "random_crop", "random_flip_left_right", "random_flip_up_down", "random_hue", "random_saturation", "resize",
+    "resize_with_crop_or_pad", "resize_with_pad", "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv",
+    "rot90", "sobel_edges", "ssim", "stateless_random_brightness", "stateless_random_contrast",
+    "stateless_random_crop", "stateless_random_flip_left_right", "stateless_random_flip_up_down",
+    "stateless_random_hue", "stateless_random_saturation", "total_variation", "transpose", "yiq_to_rgb", "yuv_to_rgb",
 ]  # fmt: skip

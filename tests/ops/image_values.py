@@ -22,6 +22,7 @@ IMAGE = _R.uniform(0.0, 1.0, (1, 4, 3, 1)).round(2).astype(np.float32)
 LONG = _R.uniform(0.0, 1.0, (9, 2, 1)).round(2).astype(np.float32)
 COLOURS = _R.uniform(0.05, 1.0, (2, 2, 3)).round(2).astype(np.float32)
 AWKWARD = np.array([[[0, 0, 0], [1, 1, 1], [0.5, 0.5, 0.2]], [[0.2, 0.5, 0.5], [1, 0, 0], [-0.5, 2, 0.1]]], np.float32)
+MANY = np.random.default_rng(6).uniform(0.0, 1.0, (5, 4, 3, 2)).round(2).astype(np.float32)
 BYTES = _R.integers(0, 256, (2, 3, 3)).astype(np.uint8)
 BOXES = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8], [-0.3, 0.1, 1.2, 0.9], [0.8, 0.9, 0.2, 0.1]], np.float32)
 TURNED = np.array([[0.7, 0.2, -1, -0.3, 1.4, 1, 0.05, 0.1]], np.float32)
@@ -80,6 +81,22 @@ def cases(T: Any) -> dict[str, Case]:
         case(f"adjust_contrast {name}", lambda x: image.adjust_contrast(x, 1.7), x, gradient=False)
         case(f"adjust_hue {name}", lambda x: image.adjust_hue(x, -0.4), x, gradient=False)
         case(f"adjust_saturation {name}", lambda x: image.adjust_saturation(x, 1.4), x, gradient=False)
+    seed = (3, 4)
+    for flip in ("flip_left_right", "flip_up_down"):
+        for name, x in (("batch", MANY), ("one", LONG)):
+            case(f"stateless_random_{flip} {name}", lambda x, f=flip: getattr(image, f"stateless_random_{f}")(
+                x, seed), x)  # fmt: skip
+    case("stateless_random_crop", lambda x: image.stateless_random_crop(x, [5, 2, 3, 1], seed), MANY)
+    case("stateless_random_brightness", lambda x: image.stateless_random_brightness(x, 0.3, seed), COLOURS)
+    case("stateless_random_contrast", lambda x: image.stateless_random_contrast(x, 0.5, 1.5, seed), COLOURS,
+         gradient=False)  # fmt: skip
+    case("stateless_random_saturation", lambda x: image.stateless_random_saturation(x, 0.5, 1.5, seed), BYTES,
+         gradient=False)  # fmt: skip
+    case("stateless_random_hue", lambda x: image.stateless_random_hue(x, 0.2, seed), COLOURS, gradient=False)
+    for name, x in (("floats", COLOURS), ("bytes", BYTES)):
+        case(f"psnr {name}", lambda x, n=name: image.psnr(x, T.reverse(x, [1]), 255 if n == "bytes" else 1.0), x)
+    case("ssim", lambda x: image.ssim(x, T.reverse(x, [0]), 1.0, filter_size=3), MANY)
+    case("ssim map", lambda x: image.ssim(x, T.reverse(x, [0]), 1.0, 2, 0.7, 0.02, 0.05, True), MANY)
     case("adjust_gamma colours", lambda x: image.adjust_gamma(x, 1.5, 0.9), COLOURS)
     case("adjust_gamma bytes", lambda x: image.adjust_gamma(x, 0.5), BYTES)
     for dtype in ("float16", "float32", "uint8", "int8", "uint16", "int32", "int64"):

@@ -208,11 +208,45 @@ E = ag.errors.InvalidArgumentError
         (lambda: ag.image.per_image_standardization(IMAGE[:, :0]), ValueError, "> 0"),
         (lambda: ag.image.image_gradients(LONG), ValueError, "4D tensor"),
         (lambda: ag.image.sobel_edges(LONG), E, "four-dimensional"),
+        (lambda: ag.image.random_flip_up_down(IMAGE[0, 0]), ValueError, "three-dimensional"),
+        (lambda: ag.image.random_brightness(IMAGE, -0.1), ValueError, "non-negative"),
+        (lambda: ag.image.stateless_random_contrast(IMAGE, 0.5, 0.5, (1, 2)), ValueError, "upper must be > lower"),
+        (lambda: ag.image.random_saturation(COLOURS, -1.0, 0.5), ValueError, "lower must be non-negative"),
+        (lambda: ag.image.random_hue(COLOURS, 0.6), ValueError, "<= 0.5"),
+        (lambda: ag.image.random_crop(IMAGE, [1, 5, 3, 1]), E, "value.shape >= size"),
+        (lambda: ag.image.psnr(IMAGE, COLOURS, 1.0), ValueError, "incompatible"),
+        (lambda: ag.image.ssim(IMAGE, IMAGE, 1.0), E, "at least 11"),
     ],
 )
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_random_changes_draw_tensorflows_numbers():
+    """Sums that TensorFlow 2.21 gave."""
+    pictures = ag.reshape(ag.range(36.0), [1, 3, 4, 3]) / 40.0
+    expected = {
+        "random_flip_left_right": ((), [388.5, 368.25, 368.25]),
+        "random_flip_up_down": ((), [388.5, 215.7, 215.7]),
+        "random_brightness": ((0.3,), [239.5947, 531.5631, 544.2924]),
+        "random_contrast": ((0.5, 1.5), [352.5313, 423.0575, 426.1323]),
+        "random_saturation": ((0.5, 1.5), [394.4808, 382.7896, 382.2816]),
+        "random_hue": ((0.2,), [389.4364, 386.722, 387.5247]),
+        "random_crop": (([1, 2, 2, 1],), [4.3, 6.55, 6.3]),
+    }
+
+    def total(result):
+        return float(np.sum(result.numpy().ravel() * np.arange(1, result.shape.num_elements() + 1)))
+
+    try:
+        for name, (arguments, sums) in expected.items():
+            ag.random.set_seed(3)
+            change = ag.function(getattr(ag.image, name))
+            found = [total(change(pictures, *arguments)) for _ in sums]
+            np.testing.assert_allclose(found, sums, rtol=1e-5, err_msg=name)
+    finally:
+        ag.random.set_seed(None)
 
 
 def test_errors_when_the_program_runs():
