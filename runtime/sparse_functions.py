@@ -238,14 +238,7 @@ def bincount(
     values: Any, weights: Any = None, axis: int | None = 0, minlength: int | None = None, maxlength: int | None = None,
     binary_output: bool = False, name: str | None = None,
 ) -> SparseTensor:  # fmt: skip
-    """How often each number occurs, in the dtype of the numbers, or the sum of its weights: for numbers that occur
-    only.
-
-    values: integers, dense or sparse. axis: 0 counts all elements, -1 those of each row of a matrix. minlength: the
-    least length of the result. maxlength: its length; larger numbers don't count. binary_output: 1 for each
-    number that occurs.
-    Raises ValueError for another axis, and for weights with `binary_output`; InvalidArgumentError for negative numbers.
-    """
+    """`ag.sparse.bincount`, of integers that are dense or sparse."""
     if weights is not None and binary_output:
         raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
     if axis not in (None, 0, -1):

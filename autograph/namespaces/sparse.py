@@ -5,6 +5,7 @@ from __future__ import annotations
 from runtime.ops.arrays.segments import sparse_segment_mean as segment_mean
 from runtime.ops.arrays.segments import sparse_segment_sqrt_n as segment_sqrt_n
 from runtime.ops.arrays.segments import sparse_segment_sum as segment_sum
+from runtime.ragged.api import sparse_bincount as bincount
 from runtime.sparse import (
     SparseTensor,
     from_dense,
@@ -23,7 +24,6 @@ from runtime.sparse import sparse_reduce_sum as reduce_sum
 from runtime.sparse import sparse_slice as slice
 from runtime.sparse import sparse_transpose as transpose
 from runtime.sparse_functions import (
-    bincount,
     cross,
     cross_hashed,
     fill_empty_rows,

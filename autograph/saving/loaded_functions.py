@@ -35,8 +35,8 @@ class Original:
             return concrete(*args, **kwargs)
         if not self.traces:
             raise ValueError(
-                f"The function '{self.__name__}' has no traces: it wasn't called before it was saved. Call it, or give "
-                "it an input signature, before saving."
+                f"Found zero restored functions: '{self.__name__}' has no traces, because it wasn't called before it "
+                "was saved. Call it, or give it an input signature, before saving."
             )
         options = "\n".join(f"  {concrete.graph.name}{concrete.function_type}" for concrete in self.traces)
         given = ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])

@@ -29,7 +29,7 @@ from runtime.ragged.shape import DynamicRaggedShape
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.ragged.tensor import RaggedTensor
 from runtime.sparse import SparseTensor, to_dense
-from runtime.sparse_functions import bincount as sparse_bincount
+from runtime.sparse_functions import bincount as _counts_in_sparse
 from runtime.tensor import Tensor
 from runtime.tracebacks import leaving, mark
 
@@ -274,11 +274,25 @@ def bincount(
     """
     if not isinstance(arr, (RaggedTensor, SparseTensor)):
         return segments.bincount(arr, weights, minlength, maxlength, dtype, name, axis, binary_output)
-    sparse = to_sparse(arr) if isinstance(arr, RaggedTensor) else arr
-    given = to_sparse(weights) if isinstance(weights, RaggedTensor) else weights
-    counts = sparse_bincount(sparse, given, -1 if axis in (-1, 1) else 0, minlength, maxlength, binary_output)
+    counts = sparse_bincount(arr, weights, -1 if axis in (-1, 1) else 0, minlength, maxlength, binary_output)
     dense = to_dense(counts)
     return dense if weights is not None else cast(dense, dtype)
+
+
+def sparse_bincount(
+    values: Any, weights: Any = None, axis: int | None = 0, minlength: int | None = None, maxlength: int | None = None,
+    binary_output: bool = False, name: str | None = None,
+) -> SparseTensor:  # fmt: skip
+    """How often each number occurs, in the dtype of the numbers, or the sum of its weights: for numbers that occur
+    only.
+
+    values: integers, dense, sparse or ragged. axis: 0 counts all elements, -1 those of each row of a matrix.
+    minlength: the least length of the result. maxlength: its length; larger numbers don't count. binary_output: 1 for
+    each number that occurs.
+    Raises ValueError for another axis, and for weights with `binary_output`; InvalidArgumentError for negative numbers.
+    """
+    values, weights = (to_sparse(each) if isinstance(each, RaggedTensor) else each for each in (values, weights))
+    return _counts_in_sparse(values, weights, axis, minlength, maxlength, binary_output, name)
 
 
 __all__ = [
@@ -288,7 +302,7 @@ __all__ = [
     "one_hot", "ones", "ones_like", "ragged_range", "ragged_stack", "rank", "reduce_all", "reduce_any", "reduce_max",
     "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "regex_full_match",
     "regex_replace", "relu6", "reverse", "round", "saturate_cast", "scalar_mul", "selu", "shape", "sign", "silu",
-    "size", "squared_difference", "stack", "stop_gradient", "strip", "substr", "tile", "to_hash_bucket",
-    "to_hash_bucket_fast", "to_hash_bucket_strong", "to_number", "to_sparse", "truediv", "upper", "where", "zeros",
-    "zeros_like", "DynamicRaggedShape", "RaggedTensor", "RaggedTensorSpec",
+    "size", "sparse_bincount", "squared_difference", "stack", "stop_gradient", "strip", "substr", "tile",
+    "to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong", "to_number", "to_sparse", "truediv", "upper",
+    "where", "zeros", "zeros_like", "DynamicRaggedShape", "RaggedTensor", "RaggedTensorSpec",
 ]  # fmt: skip

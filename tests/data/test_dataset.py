@@ -181,6 +181,18 @@ class TestShuffle:
             seeded = Dataset.range(12).shuffle(12)
             assert values(seeded) == [7, 5, 9, 4, 10, 8, 2, 11, 0, 1, 6, 3]
             assert values(Dataset.range(12).shuffle(12)) == [3, 8, 1, 2, 0, 11, 6, 10, 9, 7, 5, 4]
+            ag.random.set_seed(5)
+            epochs = Dataset.range(8).shuffle(8)
+            assert values(epochs) == [1, 5, 2, 0, 3, 6, 4, 7], "each iteration has an order of its own"
+            assert values(epochs) == [7, 2, 4, 5, 6, 1, 0, 3]
+            assert values(epochs) == [7, 0, 6, 5, 3, 4, 2, 1]
+            ag.random.set_seed(5)
+            repeated = Dataset.range(5).shuffle(5).repeat(3)
+            assert values(repeated) == [2, 1, 0, 4, 3, 4, 2, 0, 3, 1, 1, 2, 3, 4, 0]
+            assert values(repeated) == [2, 3, 0, 1, 4, 3, 0, 4, 2, 1, 4, 3, 1, 0, 2]
+            ag.random.set_seed(5)
+            same = Dataset.range(8).shuffle(8, reshuffle_each_iteration=False)
+            assert values(same) == values(same) == [6, 2, 4, 1, 7, 5, 3, 0]
         finally:
             ag.random.set_seed(None)
 

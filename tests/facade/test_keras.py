@@ -219,6 +219,16 @@ def test_what_a_checkpoint_notes_does_not_change_keras_files(keras, tmp_path, re
     assert not [each for each in recwarn.list if "Skipping" in str(each.message)]
 
 
+def test_weights_of_another_shape_are_told(keras, tmp_path):
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3), keras.layers.Dense(4)])
+    model.save_weights(tmp_path / "model.weights.h5")
+    other = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3), keras.layers.Dense(5)])
+    with pytest.raises(ValueError, match="must match"):
+        other.load_weights(tmp_path / "model.weights.h5")
+    other.load_weights(tmp_path / "model.weights.h5", skip_mismatch=True)
+    np.testing.assert_array_equal(model.layers[0].kernel.numpy(), other.layers[0].kernel.numpy())
+
+
 def test_callbacks(keras, tmp_path):
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile("adam", "mse", steps_per_execution=3)

@@ -18,6 +18,37 @@ def test_where_of_a_scalar(value):
     assert ag.function(lambda x: ag.where(x))(value).shape == (int(value), 0)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_an_empty_batch_keeps_the_other_dimensions(known):
+    @ag.function(input_signature=[ag.TensorSpec([None, 3] if known else [None, None]), ag.TensorSpec([], ag.int32)])
+    def flat(x, n):
+        return ag.reshape(x, [n, -1]), ag.reshape(x, ag.stack([-1, n]))
+
+    for function in (flat, flat.python_function):
+        assert [y.shape for y in function(ag.zeros((0, 3)), ag.constant(0))] == [(0, 3), (3, 0)]
+        assert [y.shape for y in function(ag.zeros((4, 3)), ag.constant(2))] == [(2, 6), (6, 2)]
+        with pytest.raises(ag.errors.InvalidArgumentError):
+            function(ag.zeros((4, 3)), ag.constant(0))
+    assert ag.reshape(ag.zeros((0, 3)), [-1, 2]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("dtype", [ag.float32, ag.int16, ag.uint8])
+def test_paddings_are_int32_or_int64(dtype):
+    paddings = ag.constant([[1, 0], [0, 1]], dtype)
+    for pad in (ag.pad, ag.function(lambda x, p: ag.pad(x, p))):
+        for mode in (paddings, [[1.0, 0.0], [0.0, 1.0]]):
+            with pytest.raises(ag.errors.DTypeError, match="paddings must be int32 or int64"):
+                pad([[1.0, 2.0]], mode)
+    assert ag.pad([[1.0, 2.0]], paddings.numpy()).numpy().tolist() == [[0, 0, 0], [1, 2, 0]]
+
+
+def test_one_hot_of_arrays_of_other_numbers():
+    assert ag.one_hot(np.array([1.7, 2.0]), 3).numpy().tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert ag.one_hot(np.array([True, False]), 2).numpy().tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(ag.errors.DTypeError, match="must be integers"):
+        ag.one_hot(ag.constant([1.0]), 3)
+
+
 def test_padding_of_booleans_and_by_ranks():
     assert ag.pad([True], [[1, 1]]).numpy().tolist() == [False, True, False]
 

@@ -137,6 +137,10 @@ def test_bincount():
     assert dense([[0, 1, 1], [3, 3, 3]], axis=-1, minlength=5, binary_output=True) == [[1, 1, 0, 0, 0], [0, 0, 0, 1, 0]]
     assert dense([0, 1, 1], weights=[0.5, 1.0, 2.0]) == [0.5, 3.0]
     assert dense(ag.sparse.from_dense([[1, 0, 2], [0, 2, 2]]), axis=-1) == [[0, 1, 1], [0, 0, 2]]
+    ragged = ag.ragged.constant([[1, 2, 1], [], [0]])
+    assert dense(ragged, axis=-1) == [[0, 2, 1], [0, 0, 0], [1, 0, 0]]
+    assert dense(ragged) == [1, 2, 1]
+    assert dense(ragged, weights=ag.ragged.constant([[0.5, 1.0, 2.0], [], [4.0]])) == [4.0, 2.5, 1.0]
     with pytest.raises(ValueError, match="Only 0 and -1"):
         ag.sparse.bincount([1], axis=1)
     with pytest.raises(ValueError, match="mutually exclusive"):

@@ -160,7 +160,7 @@ def test_an_input_signature_is_kept(tmp_path):
 
 def test_a_function_that_was_never_called(tmp_path):
     loaded = saved(module(f=ag.function(lambda x: x)), tmp_path)
-    with pytest.raises(ValueError, match="has no traces: it wasn't called before"):
+    with pytest.raises(ValueError, match="has no traces, because it wasn't called before"):
         loaded.f(ag.constant(1.0))
 
 
@@ -287,7 +287,7 @@ def test_a_trace_for_an_object_that_is_not_saved(tmp_path):
     f(thing, ag.constant(1.0))
     with pytest.warns(UserWarning, match="A trace of '<lambda>' isn't saved"):
         loaded = saved(module(f=f), tmp_path)
-    with pytest.raises(ValueError, match="has no traces"):
+    with pytest.raises(ValueError, match="has no traces, because"):
         loaded.f(thing, ag.constant(1.0))
 
 

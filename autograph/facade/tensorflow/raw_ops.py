@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ def fused_batch_norm(
 def _unique_slices(x: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The different slices in the order in which they come, for each slice its place among them, and their counts."""
     at = int(np.reshape(axis, -1)[0]) if np.size(axis) else 0
-    slices = np.moveaxis(x, at, 0).reshape(x.shape[at], -1)
+    slices = np.moveaxis(x, at, 0)
+    slices = slices.reshape(len(slices), math.prod(slices.shape[1:]))
     if slices.dtype.kind in "fc":  # what has a NaN is like nothing else
         odd = np.isnan(slices).any(axis=1, keepdims=True)
         places = np.arange(len(slices))[:, None]

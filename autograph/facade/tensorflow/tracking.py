@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Callable
 from types import FunctionType
@@ -17,8 +18,8 @@ from runtime.context import ctx
 _DEPENDENCIES = "_self_unconditional_dependency_names"
 
 
-class Trackable:
-    """Base of objects that others can depend on."""
+class Trackable(abc.ABC):  # noqa: B024 (for `isinstance`)
+    """Base of objects that others can depend on. Ours that TensorFlow counts among them are instances of it."""
 
     _setattr_tracking = True
 
@@ -68,6 +69,13 @@ def _converted_in_traces(method: FunctionType) -> Callable[..., Any]:
     return call
 
 
+for _cls in (
+    ag.Variable, ag.Module, ag.lookup.StaticHashTable, ag.lookup.StaticVocabularyTable,
+    ag.lookup.experimental.MutableHashTable,
+):  # fmt: skip
+    Trackable.register(_cls)
+
+
 class AutoTrackable(Trackable):
     """A `Trackable` that consists of the variables, modules, trackable objects and containers among its attributes.
 
@@ -87,8 +95,7 @@ class AutoTrackable(Trackable):
         children = {
             name: value
             for name, value in vars(self).items()
-            if isinstance(value, (Trackable, ag.Variable, ag.Module, list, tuple, dict))
-            and not name.startswith("_self_")
+            if isinstance(value, (Trackable, list, tuple, dict)) and not name.startswith("_self_")
         }
         return {**children, **super()._trackable_children(save_type, **options)}
 

@@ -129,9 +129,6 @@ def _reshape(low: Lowering, node: Node) -> None:
     bind(low, node, replace(low.array(source), dims=new))
 
 
-_NO_SIZE = "A size of -1 can't be found out where others are 0 [Op:Reshape]"
-
-
 def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
     """The requested dimensions. One that is given at run time may be -1; it is computed here."""
     shape = node.attrs["shape"]
@@ -159,12 +156,21 @@ def _requested(low: Lowering, node: Node, old: Dims) -> Dims:
     part = low.assign(
         product([a.compare("!=", -1).choose(a, 1) if i in unknown else a for i, a in enumerate(atoms)]), "part"
     )
-    wrong = ir.both(minus.compare("==", 1), part.compare("==", 0))
-    low.fail_when(wrong, "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
-    inferred = low.assign(part.compare("!=", 0).choose(low.atom(product(old)) // part, 0), "n")
+    others = [a.compare("==", -1).choose(1, a) if i in unknown else a for i, a in enumerate(atoms)]
+    inferred = low.assign(_size_that_fits(low.atom(product(old)), part, old, others), "n")
     for i in unknown:
         atoms[i] = low.assign(atoms[i].compare("!=", -1).choose(atoms[i], inferred), "n")
     return tuple(atoms)
+
+
+def _size_that_fits(whole: Atom, part: Atom, old: Sequence[ir.Expr], known: Sequence[ir.Expr]) -> ir.Expr:
+    """The dimension that stands as -1: of `whole` elements, beside dimensions whose product is `part`. If that is 0,
+    it comes from the dimensions that aren't 0, as in `ops/arrays/shape_ops.py`."""
+
+    def without_zeros(dims: Sequence[ir.Expr]) -> ir.Expr:
+        return product([d.compare("!=", 0).choose(d, 1) for d in dims if d != ir.ONE])
+
+    return part.compare("!=", 0).choose(whole // part, without_zeros(old) // without_zeros(known))
 
 
 def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
@@ -173,9 +179,6 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
     left, right = (Counter(d for d in dims if d != ir.ONE) for dims in (old, new))
     if _INFERRED in new:
         known = [d for d in new if d not in (_INFERRED, ir.ONE)]
-        if known and not low.shape_env.is_nonnegative(low.shape_env.product(known) - 1):
-            is_empty = low.count(known).compare("==", 0)
-            low.fail_when(is_empty, "InvalidArgumentError", _NO_SIZE, node, (), "Reshape")
         rest = [d for d in old if d != ir.ONE]
         for d in known:
             if d not in rest:
@@ -185,7 +188,8 @@ def _reshaped(low: Lowering, node: Node, old: Dims, new: Dims) -> Dims:
             # The known dimensions are among the old ones, so the rest is the product of the others.
             return tuple(low.count(rest) if d == _INFERRED else d for d in new)
         whole, part = low.atom(product(old)), low.atom(product(known))
-        size = low.assign(part.compare("!=", 0).choose(whole // part, 0), "n")
+        never_empty = low.shape_env.is_nonnegative(low.shape_env.product(known) - 1)
+        size = low.assign(whole // part if never_empty else _size_that_fits(whole, part, old, known), "n")
         message = "Input to reshape is a tensor with {0} values, but the requested shape requires a multiple of {1}"
         low.fail_when(
             (size * part).compare("!=", whole),

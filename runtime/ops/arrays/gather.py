@@ -286,8 +286,11 @@ def one_hot(
 ) -> Tensor:  # fmt: skip
     """A new axis of length `depth` (last by default) that holds `on_value` at the index and `off_value` elsewhere.
 
-    Values default to 1 and 0 of dtype float32. An index out of range gives only `off_value`.
+    indices: integers; a NumPy array of other numbers is converted to int64. Values default to 1 and 0 of dtype
+    float32. An index out of range gives only `off_value`. Raises DTypeError for tensors and lists of other numbers.
     """
+    if isinstance(indices, (np.ndarray, np.generic)) and indices.dtype.kind in "fb":
+        indices = indices.astype(np.int64)
     positions = convert_to_tensor(indices)
     if positions.dtype.kind not in "iu":
         raise errors.DTypeError(f"indices of one_hot must be integers, got {positions.dtype.label} [Op:OneHot]")

@@ -128,10 +128,19 @@ def pad(
     """Adds a border of `paddings[i] = (before, after)` elements to each dimension.
 
     mode: "CONSTANT" (`constant_values`), "REFLECT" (mirrored, without the edge) or "SYMMETRIC" (with it).
-    Raises ValueError for another mode and for a mirror wider than the tensor.
+    paddings: int32 or int64, shape (rank, 2); a NumPy array of other numbers is converted.
+    Raises ValueError for another mode, DTypeError for paddings of another dtype, and InvalidArgumentError for a mirror
+    wider than the tensor.
     """
     x = convert_to_tensor(tensor)
+    if isinstance(paddings, np.ndarray) and paddings.dtype not in (np.int32, np.int64):
+        paddings = paddings.astype(np.int32)
     known = convert_to_tensor(paddings)
+    if known.dtype not in (dtypes.int32, dtypes.int64):
+        raise errors.DTypeError(
+            f"paddings must be int32 or int64, got {known.dtype.label}; ag.cast(paddings, ag.int32) would convert them "
+            "[Op:Pad]"
+        )
     shape = known._shape
     if shape is not None and (len(shape) != 2 or shape[1] not in (2, None)):
         raise errors.InvalidArgumentError(f"paddings must be a matrix with 2 columns: {brackets(shape)} [Op:Pad]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -130,10 +131,18 @@ def _infer_reshape(inputs: Sequence[Any], attrs: dict) -> tuple:
                     f"Input to reshape is a tensor with {count} values, but the requested shape requires a multiple "
                     f"of {known}"
                 )
-            target[target.index(-1)] = count // known if known else 0
+            target[target.index(-1)] = _inferred(x.shape, [d for d in target if d is not None])
         elif known != count:
             raise ValueError(f"Input to reshape is a tensor with {count} values, but the requested shape has {known}")
     return (TensorType(x.dtype, tuple(None if d == -1 else d for d in target)),)
+
+
+def _inferred(old: Sequence[int], new: Sequence[int]) -> int:
+    """The size that stands as -1 in a new shape. If that has another size of 0, it comes from the sizes that aren't 0,
+    as in TensorFlow: an empty batch keeps the other dimensions."""
+    if 0 in new:
+        old, new = [d for d in old if d], [d for d in new if d]
+    return math.prod(old) // math.prod(d for d in new if d != -1)
 
 
 def _reshape_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
@@ -143,6 +152,8 @@ def _reshape_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
             raise errors.InvalidArgumentError(f"Size {position} must be non-negative, not {size}")
     if target.count(-1) > 1:
         raise ValueError("Only one input size may be -1")
+    if not x.size and 0 in target and -1 in target:
+        target = tuple(_inferred(x.shape, target) if d == -1 else d for d in target)
     result = x.reshape(target)
     return result if target or x.dtype == object else result[()]
 

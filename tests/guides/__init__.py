@@ -1,0 +1,1 @@
+"""TensorFlow's own guides on this project: `python -m tests.guides`."""
