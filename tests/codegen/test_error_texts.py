@@ -66,6 +66,9 @@ PROGRAMS = {
     "reshape": (lambda x, n: ag.reshape(x, [n, 2]), [floats(N), ints()], [ramp(3), i32(2)]),
     "reshape -1": (lambda x, n: ag.reshape(x, [n, -1]), [floats(N), ints()], [ramp(3), i32(2)]),
     "matmul": (lambda x, y: x @ y, [floats(N, N), floats(N, N)], [ramp(3, 2), ramp(3, 2)]),
+    "products of other batches": (
+        lambda x, y: x @ y, [floats(N, 2, 2), floats(3, 2, 2)], [ramp(2, 2, 2), ramp(3, 2, 2)],
+    ),
     "batch matmul": (lambda x, y: x @ y, [floats(N, N, N), floats(N, N, N)], [ramp(1, 3, 2), ramp(1, 3, 2)]),
     "concat": (lambda x, y: ag.concat([x, y], 1), [floats(N, N), floats(N, N)], [ramp(3, 2), ramp(2, 2)]),
     "stack": (lambda x, y: ag.stack([x, y]), [floats(N), floats(N)], [ramp(3), ramp(2)]),
@@ -75,9 +78,13 @@ PROGRAMS = {
     "tile": (lambda x, n: ag.tile(x, [n]), [floats(N), ints()], [ramp(3), i32(-2)]),
     "fill": (lambda n: ag.fill([n], 1.0), [ints()], [i32(-2)]),
     "range step": (lambda n: ag.range(0, 5, n), [ints()], [i32(0)]),
+    "range down": (lambda n: ag.range(0, n, -1), [ints()], [i32(5)]),
+    "range of floats": (lambda x: ag.range(x, 0.5, 1.0), [floats()], [np.float32(2.25)]),
     "range direction": (lambda n: ag.range(5, n, 1), [ints()], [i32(0)]),
     "slice": (lambda x, n: ag.slice(x, [n], [2]), [floats(N), ints()], [ramp(3), i32(2)]),
     "slice size": (lambda x, n: ag.slice(x, [0], [n]), [floats(N), ints()], [ramp(3), i32(4)]),
+    "size -1 beside 0": (lambda x, n: ag.reshape(x, [n, -1]), [floats(N), ints()], [ramp(3), i32(0)]),
+    "column step": (lambda x, n: x[ag.newaxis, :, ::n], [floats(N, N), ints()], [ramp(3, 2), i32(0)]),
     "slice step": (lambda x, n: x[::n], [floats(N), ints()], [ramp(3), i32(0)]),
     "scatter_nd": (lambda n: ag.scatter_nd([[n]], [1.0], [3]), [ints()], [i32(7)]),
     "scatter update": (
@@ -110,20 +117,20 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_op_and_the_line_are_named(name):
+def test_both_tiers_say_the_same_and_name_the_op_and_the_line(name):
     program, signature, arguments = PROGRAMS[name]
-    classes = set()
+    said = set()
     for jit in (False, True):
         function = ag.function(program, input_signature=signature, jit_compile=jit)
         with pytest.raises(ag.errors.OpError) as caught:
             function(*map(ag.constant, arguments))
         text = str(caught.value)
-        classes.add(type(caught.value))
+        said.add((type(caught.value), text.split("\n")[0]))
         assert "[Op:" in text.split("\n")[0], text
         assert f"\n  at {__file__}:" in text, text
         assert f"{program.__code__.co_firstlineno}, in <lambda>" in text, text
         assert "lambda" in text.split("\n")[-1], text
-    assert len(classes) == 1
+    assert len(said) == 1, said
 
 
 @pytest.mark.parametrize("jit", [False, True])

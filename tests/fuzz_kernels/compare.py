@@ -12,7 +12,6 @@ import _thread
 import contextlib
 import itertools
 import linecache
-import re
 import signal
 import sys
 import threading
@@ -159,8 +158,8 @@ def _is_invalid(error: Exception | None) -> bool:
 
 
 def _wording(error: Exception | None) -> str:
-    """The first line of a message. A kernel names the two dimensions that don't fit, the interpreter both shapes."""
-    return re.sub(r"(Incompatible shapes): .* \[", r"\1 [", str(error).partition("\n")[0])
+    """The first line of a message."""
+    return str(error).partition("\n")[0]
 
 
 def _differ(one: Outcome, other: Outcome, name: str, eager: Outcome, perturbed: Any) -> tuple[str, str] | None:

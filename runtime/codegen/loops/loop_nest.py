@@ -35,17 +35,50 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import expression
 
 
-def broadcast_dims(low: KernelBuilder, a: Dims, b: Dims, node: Node) -> Dims:
-    """The dimensions of a broadcast, as atoms. Adds a run-time check if it isn't known that they fit."""
+def shown_shapes(low: KernelBuilder, *shapes: Dims) -> tuple[list[str], list[Atom]]:
+    """Shapes as messages show them, and the numbers in them that are known only at a call: `[{0},4]`."""
+    numbers: list[Atom] = []
+
+    def shown(dim: Atom) -> str:
+        static = low.static_size(dim)
+        if static is not None:
+            return str(static)
+        if dim not in numbers:
+            numbers.append(dim)
+        return f"{{{numbers.index(dim)}}}"
+
+    return [f"[{','.join(map(shown, shape))}]" for shape in shapes], numbers
+
+
+def fail_unless_shapes_fit(
+    low: KernelBuilder,
+    wrong: ir.Expr,
+    node: Node,
+    shapes: Sequence[Dims],
+    message: str = "Incompatible shapes: {} vs. {}",
+) -> None:
+    """Adds a check that fails where two shapes don't fit; the message shows both."""
+    shown, numbers = shown_shapes(low, *shapes)
+    label = node.op.label
+    message = f"{message.format(*shown)} [Op:{label}]"
+    low.fail_when(wrong, "InvalidArgumentError", message, node, numbers, label)
+
+
+def broadcast_dims(
+    low: KernelBuilder, a: Dims, b: Dims, node: Node, fail: Callable[[ir.Expr], None] | None = None
+) -> Dims:
+    """The dimensions of a broadcast, as atoms. Adds a run-time check if it isn't known that they fit: by `fail`, if
+    given."""
     if a == b or not b:
         return a
     rank = max(len(a), len(b))
     left = (ir.ONE,) * (rank - len(a)) + a
     right = (ir.ONE,) * (rank - len(b)) + b
-    return tuple(_broadcast_dim(low, x, y, node) for x, y in zip(left, right))
+    fail = fail or (lambda wrong: fail_unless_shapes_fit(low, wrong, node, (a, b)))
+    return tuple(_broadcast_dim(low, x, y, fail) for x, y in zip(left, right))
 
 
-def _broadcast_dim(low: KernelBuilder, a: Atom, b: Atom, node: Node) -> Atom:
+def _broadcast_dim(low: KernelBuilder, a: Atom, b: Atom, fail: Callable[[ir.Expr], None]) -> Atom:
     if a == b or b == ir.ONE:
         return a
     if a == ir.ONE:
@@ -57,15 +90,12 @@ def _broadcast_dim(low: KernelBuilder, a: Atom, b: Atom, node: Node) -> Atom:
             found: Atom = scope[a, b]
             return found
     known = set(low.static.values())
-    message = "Incompatible shapes: dimensions {0} and {1} don't broadcast " + f"[Op:{node.op.label}]"
     if a in known or b in known:
         fixed, other = (a, b) if a in known else (b, a)
-        wrong = ir.both(other.compare("!=", fixed), other.compare("!=", 1))
-        low.fail_when(wrong, "InvalidArgumentError", message, node, (a, b), node.op.label)
+        fail(ir.both(other.compare("!=", fixed), other.compare("!=", 1)))
         both: Atom = fixed
     else:
-        wrong = ir.both(a.compare("!=", b), a.compare("!=", 1), b.compare("!=", 1))
-        low.fail_when(wrong, "InvalidArgumentError", message, node, (a, b), node.op.label)
+        fail(ir.both(a.compare("!=", b), a.compare("!=", 1), b.compare("!=", 1)))
         both = low.assign(a.compare("==", 1).choose(b, a), "n")
     low.broadcasts[-1][a, b] = low.broadcasts[-1][b, a] = both
     return both

@@ -11,6 +11,7 @@ from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Broadcast, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import total as total_of
 from runtime.codegen.loops.concat_views import ConcatView, part, segment_of
+from runtime.codegen.loops.loop_nest import fail_unless_shapes_fit
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import bind
 from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
@@ -19,10 +20,18 @@ from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 
 
-def _need_equal(low: Lowering, node: Node, got: Atom, wanted: Atom) -> None:
-    if not low.shape_env.are_equal(got, wanted):
-        message = f"Dimensions {{0}} and {{1}} must be equal [Op:{node.op.label}]"
-        low.fail_when(got.compare("!=", wanted), "InvalidArgumentError", message, node, (got, wanted), node.op.label)
+def _need_equal(low: Lowering, node: Node, shapes: Sequence[Dims], axis: int | None, message: str) -> None:
+    """Adds checks that shapes are equal, but for an axis. message: `{dim}` and `{position}` in it stand for the
+    dimension and the operand that differ, `{}` for the shapes of the first operand and of that one."""
+    for position, shape in enumerate(shapes[1:], 1):
+        for dim, (got, wanted) in enumerate(zip(shape, shapes[0])):
+            if dim != axis and not low.shape_env.are_equal(got, wanted):
+                text = message.replace("{dim}", str(dim)).replace("{position}", str(position))
+                fail_unless_shapes_fit(low, got.compare("!=", wanted), node, (shapes[0], shape), text)
+
+
+_CONCAT = "ConcatOp : Dimension {dim} in both shapes must be equal: shape[0] = {} vs. shape[{position}] = {}"
+_STACK = "Shapes of all inputs must match: values[0].shape = {} != values[{position}].shape = {}"
 
 
 def _small_items(refs: Sequence[Any]) -> tuple[ir.Expr, ...] | None:
@@ -60,10 +69,7 @@ def _concat(low: Lowering, node: Node) -> None:
     few = all(isinstance(low.region.env[v], Vector) for v in node.inputs)
     if _may_wait(low, node) and len(node.inputs) <= cost_model.CONCAT_VIEW_SEGMENTS and not few:
         shapes = [low.dims(v) for v in node.inputs]
-        for shape in shapes[1:]:
-            for position, (got, wanted) in enumerate(zip(shape, shapes[0])):
-                if position != axis:
-                    _need_equal(low, node, got, wanted)
+        _need_equal(low, node, shapes, axis, _CONCAT)
         lengths = [low.shape_env.of(shape[axis]) for shape in shapes]
         total = _added(low, tuple(shape[axis] for shape in shapes))
         sizes = low.type_dims(node.outputs[0].type, (*shapes[0][:axis], total, *shapes[0][axis + 1 :]))  # type: ignore[arg-type]
@@ -72,10 +78,7 @@ def _concat(low: Lowering, node: Node) -> None:
         return
     refs: list[Any] = [low.ref(v) for v in node.inputs]
     dims = list(refs[0].dims)
-    for ref in refs[1:]:
-        for position, (got, wanted) in enumerate(zip(ref.dims, dims)):
-            if position != axis:
-                _need_equal(low, node, got, wanted)
+    _need_equal(low, node, [ref.dims for ref in refs], axis, _CONCAT)
     items = _small_items(refs) if axis == 0 else None
     if items is not None:
         rows = sum(v.shape[0] for v in node.inputs)
@@ -102,9 +105,7 @@ def _stack(low: Lowering, node: Node) -> None:
         vector = Vector(output.dtype, items, (count,))
         low.define(output, vector if len(items) <= cost_model.VECTOR_IN_VARIABLES else low.solid(vector, output.name))
         return
-    for ref in refs[1:]:
-        for got, wanted in zip(ref.dims, refs[0].dims):
-            _need_equal(low, node, got, wanted)
+    _need_equal(low, node, [ref.dims for ref in refs], None, _STACK)
     together = _small_items(refs) if axis == 0 else None
     if together is not None:
         low.define(output, Vector(output.dtype, together, (count, *refs[0].dims)))
@@ -132,7 +133,10 @@ def _unstack(low: Lowering, node: Node) -> None:
             low.define(output, Scalar(item, output.dtype))
         return
     array = ref if isinstance(ref, Array) else low.array(node.inputs[0])
-    _need_equal(low, node, array.dims[axis], low.static_dim(number))
+    wanted = low.static_dim(number)
+    if not low.shape_env.are_equal(array.dims[axis], wanted):
+        message = f"Input shape axis {axis} must equal {number}, got shape {{}}"
+        fail_unless_shapes_fit(low, array.dims[axis].compare("!=", wanted), node, (array.dims,), message)
     for index in range(number):
         bind(low, node, _slice_at(low, array, axis, index), index)
 
@@ -165,11 +169,11 @@ def _tile(low: Lowering, node: Node) -> None:
         return
     holes = iter(node.inputs[1:])
     old = low.dims(source)
-    factors = []
+    factors: list[Atom] = []
     for factor in node.attrs["multiples"]:
         if factor is None:
             atom = low.size_of(next(holes))
-            message = "Expected multiples >= 0, got {0} [Op:Tile]"
+            message = f"Expected multiples[{len(factors)}] >= 0, but got {{0}} [Op:Tile]"
             low.fail_when(atom.compare("<", 0), "InvalidArgumentError", message, node, (atom,), "tile")
             factors.append(atom)
         else:

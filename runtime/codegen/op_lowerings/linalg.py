@@ -10,7 +10,7 @@ from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Dims, product
-from runtime.codegen.loops.loop_nest import broadcast_dims
+from runtime.codegen.loops.loop_nest import broadcast_dims, fail_unless_shapes_fit
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.passes.parallelize import thread_count_in
 from runtime.dtypes import DType
@@ -39,10 +39,14 @@ def _matmul(low: Lowering, node: Node) -> None:
     b, flip_b = _operand(low, node.inputs[1], node.attrs["transpose_b"])
     rows, inner = a.dims[-2:][::-1] if flip_a else a.dims[-2:]
     other, columns = b.dims[-2:][::-1] if flip_b else b.dims[-2:]
+
+    def fail(wrong: ir.Expr, message: str) -> None:
+        fail_unless_shapes_fit(low, wrong, node, [low.dims(each) for each in node.inputs], message)
+
     if inner != other:
-        message = "Matrix size-incompatible: inner dimensions {0} and {1} [Op:MatMul]"
-        low.fail_when(inner.compare("!=", other), "InvalidArgumentError", message, node, (inner, other), "MatMul")
-    batch = broadcast_dims(low, a.dims[:-2], b.dims[:-2], node)
+        fail(inner.compare("!=", other), "Matrix size-incompatible: In[0]: {}, In[1]: {}")
+    message = "In[0] and In[1] must have compatible batch dimensions: {} vs. {}"
+    batch = broadcast_dims(low, a.dims[:-2], b.dims[:-2], node, lambda wrong: fail(wrong, message))
     batch = batch or b.dims[:-2]
     dims = low.type_dims(output.type, (*batch, rows, columns))  # type: ignore[arg-type]
     out = low.new_buffer(product(dims), output.dtype, output.name)

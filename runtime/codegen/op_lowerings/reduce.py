@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Virtual, product
+from runtime.codegen.loops.loop_nest import fail_unless_shapes_fit
 from runtime.codegen.loops.reductions import REDUCTIONS, accumulator, result
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.graph.ir import Node
@@ -48,9 +49,8 @@ def _sum_to_shape_of(low: Lowering, node: Node) -> None:
     for i, wanted in enumerate(new):
         got = old[lead + i]
         if wanted not in (ir.ONE, got):
-            message = "Incompatible shapes: a dimension of {0} can't be summed to {1} [Op:SumToShapeOf]"
             wrong = ir.both(wanted.compare("!=", got), wanted.compare("!=", 1))
-            low.fail_when(wrong, "InvalidArgumentError", message, node, (got, wanted))
+            fail_unless_shapes_fit(low, wrong, node, (old, new))
     dtype = source.dtype
     wide = accumulator(REDUCTIONS[node.op.name], dtype)
     ref = low.ref(source)

@@ -17,6 +17,7 @@ from runtime.codegen.kernel.source import NotNative
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import total as total_of
 from runtime.codegen.loops.concat_views import ConcatView, sliced, whole
+from runtime.codegen.loops.loop_nest import fail_unless_shapes_fit
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import bind, filled
 from runtime.codegen.symbolic.polynomial import Polynomial
@@ -130,9 +131,8 @@ def write(low: Lowering, node: Node, view: Array, value: Value, add: bool = Fals
     lead = len(view.dims) - len(own)
     for got, wanted in zip(own, view.dims[lead:] if lead >= 0 else ()):
         if got not in (wanted, ir.ONE):
-            message = f"Incompatible shapes: dimensions {{0}} and {{1}} [Op:{node.op.label}]"
             wrong = ir.both(got.compare("!=", wanted), got.compare("!=", 1))
-            low.fail_when(wrong, "InvalidArgumentError", message, node, (got, wanted), node.op.label)
+            fail_unless_shapes_fit(low, wrong, node, (own, view.dims))
     ref = low.ref(value)
     if not view.dims:
         found = ref.expr if isinstance(ref, Scalar) else ir.load(low.solid(ref).buffer.variable, 0)
@@ -169,7 +169,7 @@ def slice_view(low: Lowering, node: Node, array: Array, spec: Sequence[tuple], h
                 offset.append(index if stride == ir.ONE else index * stride)
             contiguous = contiguous and not open_rows
         else:
-            start, count, step = _range(low, node, item[1:], values, size)
+            start, count, step = _range(low, node, item[1:], values, size, axis)
             whole = (start, count, step) == (ir.ZERO, size, ir.ONE)
             contiguous = contiguous and step == ir.ONE and (whole or not open_rows)
             open_rows = True
@@ -222,7 +222,7 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
 
 
 def _range(
-    low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Value], size: Atom
+    low: Lowering, node: Node, parts: Sequence[Any], values: Iterator[Value], size: Atom, axis: int
 ) -> tuple[Atom, Atom, Atom]:
     """Start, count and step of a slice of a dimension."""
     if parts == (None, None, None) or parts == (None, None, 1) or parts == (0, None, None):
@@ -253,7 +253,7 @@ def _range(
             return begin, end, ir.ONE
         return begin, low.assign(ir.call("max", end - begin, 0), "n"), ir.ONE
     if parts[2] == _HOLE:
-        message = "strides must be non-zero [Op:StridedSlice]"
+        message = f"strides[{axis}] must be non-zero [Op:StridedSlice]"
         low.fail_when(step.compare("==", 0), "InvalidArgumentError", message, node, (), "strided_slice")
     first_given = (ir.ZERO, ir.TRUE) if start is None else (start, ir.FALSE)
     last_given = (ir.ZERO, ir.TRUE) if stop is None else (stop, ir.FALSE)

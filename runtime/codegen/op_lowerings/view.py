@@ -18,15 +18,16 @@ from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.source import constant_variable
 from runtime.codegen.kernel.values import Array, Broadcast, Buffer, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import total
-from runtime.codegen.loops.loop_nest import broadcast_dims
+from runtime.codegen.loops.loop_nest import broadcast_dims, fail_unless_shapes_fit
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.symbolic.ranges import Atom, number_of
 from runtime.dtypes import DType, int64
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
+from runtime.ops.rules import brackets
 
 _INFERRED = ir.as_expr(-1)  # stands for a dimension that follows from the others
-_RANGE_ENDS = "Requires start <= limit when delta > 0, start >= limit when delta < 0 [Op:Range]"
 
 
 @emitter("constant")
@@ -395,13 +396,14 @@ def broadcast(low: Lowering, node: Node, dims: Dims) -> None:
     """Binds a node's output to its first operand, broadcast to `dims`."""
     source = node.inputs[0]
     own = low.dims(source)
-    wide = broadcast_dims(low, dims, own, node)
+
+    def fail(wrong: ir.Expr) -> None:
+        fail_unless_shapes_fit(low, wrong, node, (own, dims))
+
+    wide = broadcast_dims(low, dims, own, node, fail)
     for wanted, got in zip(dims, wide):
         if wanted != got:
-            message = f"Incompatible shapes: dimension {{0}} can't become {{1}} [Op:{node.op.label}]"
-            low.fail_when(
-                wanted.compare("!=", got), "InvalidArgumentError", message, node, (got, wanted), node.op.label
-            )
+            fail(wanted.compare("!=", got))
     ref: Any = low.ref(source)
     if not dims or own == dims:
         low.define(node.outputs[0], ref)
@@ -431,15 +433,31 @@ def _constant_like(low: Lowering, node: Node) -> None:
 
 @emitter("ensure_shape")
 def _ensure_shape(low: Lowering, node: Node) -> None:
-    for atom, size in zip(low.dims(node.inputs[0]), node.attrs["shape"] or ()):
+    dims, expected = low.dims(node.inputs[0]), node.attrs["shape"]
+    message = f"Shape of tensor input {{}} is not compatible with expected shape {brackets(expected)}."
+    for atom, size in zip(dims, expected or ()):
         if size is not None and atom != low.static_dim(size):
-            message = f"A tensor has a dimension of {{0}} where {size} is expected. [Op:EnsureShape]"
-            wanted = low.static_dim(size)
-            low.fail_when(atom.compare("!=", wanted), "InvalidArgumentError", message, node, (atom,), "ensure_shape")
+            fail_unless_shapes_fit(low, atom.compare("!=", low.static_dim(size)), node, (dims,), message)
     low.define(node.outputs[0], low.ref(node.inputs[0]))
 
 
 # --- ranges ----------------------------------------------------------------------------------------------------------
+
+
+def _check_ends(low: Lowering, node: Node, wrong: ir.Expr, is_up: bool) -> None:
+    """Adds the check of a range's limit. is_up: whether its step is positive."""
+    dtype = node.outputs[0].dtype
+    details: list[ir.Expr] = []
+    shown: list[str] = []
+    for value in node.inputs[:2]:
+        number = number_of(low.ref(value))
+        shown.append(f"{{{len(details)}}}" if number is None else str(number))
+        if number is None:
+            expr = low.scalar_name(value)
+            details.append(ir.call("lib.bits", expr) if dtype.is_floating else ir.Convert(INT64, expr))
+    compared = "Requires start <= limit when delta > 0" if is_up else "Requires start >= limit when delta < 0"
+    message = f"{compared}: {'/'.join(shown)} [Op:Range]"
+    low.fail_when(wrong, "InvalidArgumentError", message, node, details, "range", [dtype] * len(details))
 
 
 @emitter("range")
@@ -456,22 +474,21 @@ def _range(low: Lowering, node: Node) -> None:
         start, delta = (low.scalar(node.inputs[k]) for k in (0, 2))
         size = low.size_of(node.inputs[1])
         if not low.is_size(size):
-            low.fail_when(size.compare("<", 0), "InvalidArgumentError", _RANGE_ENDS, node, (), "range")
+            _check_ends(low, node, size.compare("<", 0), is_up=True)
     else:
         start, limit, delta = (low.scalar_name(v) for v in node.inputs)
-        message = "Requires delta != 0 [Op:Range]"
-        low.fail_when(delta.compare("==", 0), "InvalidArgumentError", message, node, (), "range")
+        if not by:
+            message = f"Requires delta != 0: {output.dtype.np.type(0)} [Op:Range]"
+            low.fail_when(delta.compare("==", 0), "InvalidArgumentError", message, node, (), "range")
     if size is None and output.shape[0] is not None:
         size = low.static_dim(output.shape[0])
     elif size is None:
-        low.fail_when(
-            delta.compare(">", 0).choose(start.compare(">", limit), start.compare("<", limit)),
-            "InvalidArgumentError",
-            _RANGE_ENDS,
-            node,
-            (),
-            "range",
-        )
+        for is_up, sign in ((True, ">"), (False, "<")):
+            wrong = start.compare(sign, limit)
+            if by is None:
+                _check_ends(low, node, ir.both(delta.compare(sign, 0), wrong), is_up)
+            elif (by > 0) == is_up:
+                _check_ends(low, node, wrong, is_up)
         kind = "float" if output.dtype.is_floating else "int"
         size = low.assign(ir.call(f"lib.{kind}_range_length", start, limit, delta), "n")
         if kind == "float":

@@ -34,6 +34,8 @@ def _broadcast_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any
         return np.broadcast_to(x, target) if target else x
     except ValueError:
         # The type rule knows only the static part of the shape, NumPy's words aren't TensorFlow's.
+        if min(target) < 0:
+            raise errors.InvalidArgumentError(f"Dimension {min(target)} must be >= 0") from None
         raise errors.InvalidArgumentError(f"Incompatible shapes: {brackets(x.shape)} vs. {brackets(target)}") from None
 
 

@@ -34,6 +34,9 @@ def _tile_kernel(x: Any, *holes: Any, multiples: tuple[int | None, ...]) -> Any:
     factors = fill_holes(multiples, holes)
     if len(factors) != x.ndim:
         raise ValueError("multiples must have one entry per dimension")
+    for position, factor in enumerate(factors):
+        if factor < 0:
+            raise ValueError(f"Expected multiples[{position}] >= 0, but got {factor}")
     return np.tile(x, factors) if factors else x
 
 

@@ -124,17 +124,22 @@ def _infer_reshape(inputs: Sequence[Any], attrs: dict) -> tuple:
         raise ValueError(f"Only one input size may be -1, not both {first} and {target.index(-1, first + 1)}")
     count = element_count(x.shape)
     if count is not None and None not in target:
-        known = element_count(tuple(d for d in target if d != -1)) or 0
+        _check_count(count, target)
         if -1 in target:
-            if (known == 0 and count) or (known and count % known):
-                raise ValueError(
-                    f"Input to reshape is a tensor with {count} values, but the requested shape requires a multiple "
-                    f"of {known}"
-                )
             target[target.index(-1)] = _inferred(x.shape, [d for d in target if d is not None])
-        elif known != count:
-            raise ValueError(f"Input to reshape is a tensor with {count} values, but the requested shape has {known}")
     return (TensorType(x.dtype, tuple(None if d == -1 else d for d in target)),)
+
+
+def _check_count(count: int, target: Sequence[int | None]) -> None:
+    """Raises ValueError if `count` elements don't fit a shape, in which a size may be -1."""
+    known = element_count(tuple(d for d in target if d != -1)) or 0
+    if -1 not in target:
+        if known != count:
+            raise ValueError(f"Input to reshape is a tensor with {count} values, but the requested shape has {known}")
+    elif count % known if known else count:
+        raise ValueError(
+            f"Input to reshape is a tensor with {count} values, but the requested shape requires a multiple of {known}"
+        )
 
 
 def _inferred(old: Sequence[int], new: Sequence[int]) -> int:
@@ -154,7 +159,11 @@ def _reshape_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
         raise ValueError("Only one input size may be -1")
     if not x.size and 0 in target and -1 in target:
         target = tuple(_inferred(x.shape, target) if d == -1 else d for d in target)
-    result = x.reshape(target)
+    try:
+        result = x.reshape(target)
+    except ValueError:
+        _check_count(x.size, target)  # NumPy's words aren't TensorFlow's
+        raise
     return result if target or x.dtype == object else result[()]
 
 
