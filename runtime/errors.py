@@ -177,15 +177,25 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 # What says where in the user's code a value is asked for, why, and what to do instead: `explain_refusals`.
 _where: Callable[[str, str], str] = "\n  cause: {}\n  fix: {}".format
+# What a program calls a tensor, as far as it has a variable for it.
+_variable_of: Callable[[Any], str | None] = lambda tensor: None  # noqa: E731
 # Remembers a refusal, which must end the trace even if a handler of the program's catches it.
 _keep: Callable[[Exception], None] = id  # type: ignore[assignment]
 
 
-def explain_refusals(where: Callable[[str, str], str], keep: Callable[[Exception], None]) -> None:
-    """Sets what gives the lines behind the message of a refusal, from the usual cause and fix, and what remembers one.
-    The compiler does, which knows the user's code."""
-    global _where, _keep
-    _where, _keep = where, keep
+def explain_refusals(
+    where: Callable[[str, str], str], keep: Callable[[Exception], None], variable_of: Callable[[Any], str | None]
+) -> None:
+    """Sets what gives the lines behind the message of a refusal, from the usual cause and fix, what remembers one, and
+    what names a tensor. The compiler does, which knows the user's code."""
+    global _where, _keep, _variable_of
+    _where, _keep, _variable_of = where, keep, variable_of
+
+
+def variable_of(tensor: Any) -> str | None:
+    """The name of the variable that holds a tensor in the innermost of the user's functions that run, if there is
+    one."""
+    return _variable_of(tensor)
 
 
 NO_VALUE = "while a function is traced its tensors are symbolic; they have values only when the program runs"

@@ -487,8 +487,8 @@ class SymbolicTensor(Tensor):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise NotImplementedError(
-            f"Cannot convert a symbolic tensor ({self}) to a NumPy array. It has no value while its function is "
-            "being traced. Use the function of the same name in `ag` instead of the one in NumPy."
+            f"Cannot convert a symbolic tensor ({self._described()}) to a NumPy array. It has no value while its "
+            "function is being traced. Use the function of the same name in `ag` instead of the one in NumPy."
         )
 
     def __copy__(self) -> SymbolicTensor:
@@ -502,7 +502,7 @@ class SymbolicTensor(Tensor):
         if not shape:
             raise TypeError("len is not well defined for a symbolic tensor of rank 0 or unknown rank.")
         if shape[0] is None:
-            raise TypeError(f"len is not known while tracing {self}; use ag.shape(x)[0].")
+            raise TypeError(f"len is not known while tracing {self._described()}; use ag.shape(x)[0].")
         return shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -521,8 +521,8 @@ class SymbolicTensor(Tensor):
         frame = sys._getframe(1)
         compares = frame.f_code.co_code[frame.f_lasti] in _COMPARES
         raise errors.no_value(
-            f"Using a symbolic tensor as a Python bool is not allowed: {self} has no value while its function is "
-            "being traced.",
+            f"Using a symbolic tensor as a Python bool is not allowed: {self._described()} has no value while its "
+            "function is being traced.",
             "it is an element of a tuple or list that is compared; write `tuple(a) < tuple(b)`, which makes the "
             "comparison part of the program"
             if compares
@@ -533,15 +533,27 @@ class SymbolicTensor(Tensor):
         if not spec:
             return str(self)
         raise errors.no_value(
-            f"Formatting {self} with '{spec}' needs its value, which is known only when the program runs.",
+            f"Formatting {self._described()} with '{spec}' needs its value, which is known only when the program runs.",
             FORMAT_LATER,
         )
+
+    def _described(self) -> str:
+        """What errors call it: by the user's variable, else by the operation that computes it."""
+        kind = f"{self.dtype.name} tensor"
+        shape = f"of shape {format_shape(self._shape)}"
+        node = self.value.node
+        name = errors.variable_of(self) or (self.value.name if node is None else None)
+        if name is not None:
+            return f"the {kind} '{name}' {shape}"
+        return f"a {kind} {shape}" if node is None else f"the {kind} {shape} that '{node.op.name}' computes"
 
     def _no_value(
         self, what: str, fix: str = f"use ag.cast to change its dtype; to show it, {FORMAT_LATER}"
     ) -> TypeError:
         return errors.no_value(
-            f"{what}() needs a value, but {self} is symbolic: it has none while its function is being traced.", fix
+            f"{what}() needs a value, but {self._described()} is symbolic: it has none while its function is being "
+            "traced.",
+            fix,
         )
 
     def __int__(self) -> int:

@@ -63,7 +63,13 @@ def _is_converted(frame: FrameType) -> bool:
     return outer is not None and outer.f_code.co_filename == frame.f_code.co_filename
 
 
-explain_refusals(explanation, _keep)
+def _variable_of(tensor: Any) -> str | None:
+    frame = _user_frame()
+    held = {} if frame is None else frame.f_locals
+    return next((name for name, value in held.items() if value is tensor), None)
+
+
+explain_refusals(explanation, _keep, _variable_of)
 
 
 def _user_frame(frame: FrameType | None = None) -> FrameType | None:

@@ -131,6 +131,29 @@ def test_an_assertion_shows_the_tensors_of_its_message():
         run(ag.constant([6.0]))
 
 
+def test_messages_name_a_tensor_by_its_variable_or_else_by_its_operation() -> None:
+    @ag.function
+    def named(x):
+        largest = ag.reduce_max(x)
+        return list(map(int, [largest]))
+
+    @ag.function
+    def unnamed(x):
+        return list(map(int, [ag.reduce_max(x)]))
+
+    @ag.function
+    def argument(x):
+        return list(map(float, (x for x in [x])))
+
+    for function, shown in (
+        (named, r"the float32 tensor 'largest' of shape \(\) is symbolic"),
+        (unnamed, r"the float32 tensor of shape \(\) that 'reduce_max' computes is symbolic"),
+        (argument, r"the float32 tensor 'x' of shape \(2,\) is symbolic"),
+    ):
+        with pytest.raises(ag.errors.OperatorNotAllowedInGraphError, match=shown):
+            function(ag.constant([1.0, 2.0]))
+
+
 @pytest.mark.parametrize(
     "show", [lambda x: "%d" % x, lambda x: "{:d}".format(x), lambda x: f"{x:.1f}", lambda x: "%f" % x]
 )
