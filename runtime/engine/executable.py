@@ -9,7 +9,6 @@ jit_compile=False   always interprets
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import os
 import threading
@@ -23,7 +22,7 @@ from runtime.codegen.backends.driver import check_environment, compiling, interr
 from runtime.codegen.kernel.source import NotNative
 from runtime.collecting import rarely
 from runtime.engine import background, settings
-from runtime.engine.compile_cost import SEGMENT_LIMIT, python_seconds, threshold
+from runtime.engine.compile_cost import SEGMENT_LIMIT, different, python_seconds, threshold
 from runtime.engine.on_stack_replacement import FixedTierUp, Loop, TierUp
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
@@ -85,7 +84,7 @@ class Executable:
         self._call: Call | None = None
         self._work: Compilation | None = None  # the background thread's unfinished compilation
         self._partly: Call | None = None  # the callable that uses its kernels so far
-        self._cost = 0.0  # seconds that a kernel of it keeps the interpreter lock, roughly
+        self._cost = 0.0  # seconds that compiling it keeps the interpreter lock, roughly
         self._lock = threading.Lock()
         self._requested = False
         self._loops: dict[int, Loop] = {}
@@ -151,7 +150,8 @@ class Executable:
         if self._work is None:
             return math.inf
         if not self._cost:
-            self._cost = python_seconds(itertools.islice(self.graph.walk(), SEGMENT_LIMIT))
+            nodes = list(self.graph.walk())
+            self._cost = python_seconds(different(nodes) if len(nodes) > SEGMENT_LIMIT else nodes)
         return self.spent / threshold(self._cost)
 
     def _has_loop(self) -> bool:
