@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.tensor import SymbolicTensor
 from runtime.types import TensorType, TokenType
 from runtime.variable import CREATED_ONCE
+
+Trace = TypeVar("Trace")
 
 
 class Lifting:
@@ -121,15 +123,16 @@ def _collect(value: Value, needed: dict[Node, None], known: Mapping[Value, Any])
             pending += current.node.inputs
 
 
-def trace_once_or_twice(trace: Callable[[], Any], is_first: bool) -> Any:
-    """`trace()`, run a second time if the first run created variables, which only the first call may."""
-    if not is_first:
-        with _lifting_to(None):
-            return trace()
-    lifting = Lifting()
+def trace_once_or_twice(trace: Callable[[Callable[[], bool]], Trace | None], is_first: bool) -> Trace:
+    """What `trace` gives, run a second time if the first run created variables, which only the first call may.
+
+    trace: is given a function that says, once the traced function has run, whether its trace is thrown away.
+    """
+    lifting = Lifting() if is_first else None
     with _lifting_to(lifting):
-        result = trace()
-    if not lifting.created:
-        return result
-    with _lifting_to(_Again()):
-        return trace()
+        result = trace(lambda: lifting is not None and bool(lifting.created))
+    if result is None:
+        with _lifting_to(_Again()):
+            result = trace(lambda: False)
+    assert result is not None
+    return result

@@ -275,12 +275,12 @@ class Function(Generic[P, Result]):
                 fix="trace the functions that the generator calls, or return the values stacked",
             )
 
-        def run() -> ConcreteFunction:
+        def run(is_discarded: Callable[[], bool]) -> ConcreteFunction | None:
             function = self._traceable()
             with room(), profiling.span("trace", f"trace {self._name}"):
                 return trace(
                     function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
-                    self.may_change_arguments,
+                    self.may_change_arguments, is_discarded,
                 )  # fmt: skip
 
         self._tracing.add(key)

@@ -38,10 +38,12 @@ def trace(
     jit_compile: bool | None = None,
     memory: Budget | None = None,
     may_change_arguments: bool = False,
-) -> ConcreteFunction:
+    is_discarded: Callable[[], bool] = lambda: False,
+) -> ConcreteFunction | None:
     """Runs `python_function` once, with a symbolic tensor for each tensor (or spec) among its arguments.
 
     Other arguments are passed as they are. may_change_arguments: nobody else has the containers among them.
+    is_discarded: asked once the function has run; if nobody wants the trace it isn't optimised, and None is returned.
     Raises TypeError when the function returns something that isn't a tensor,
     a number, None or a structure of these, and whatever the function itself raises.
     """
@@ -96,6 +98,8 @@ def trace(
             _refuse_changed_arguments(name, given)
         flat = nest.flatten(result)
         outputs = [_as_output(value, name) for value in flat]
+    if is_discarded():
+        return None
     builder.graph.outputs = [builder.use(t) for t in outputs if t is not None]
     return _finish(builder, inputs, specs, result, outputs, (args, kwargs), jit_compile, arguments)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from autograph.function import trace as tracing
 
 
 def count_of(function: Any) -> int:
@@ -154,6 +155,25 @@ def test_variables_created_on_the_first_call() -> None:
     np.testing.assert_array_equal(first, second)
     layer.w.assign(ag.zeros([2, 3]))
     np.testing.assert_array_equal(layer(x), np.ones((4, 3)))
+
+
+def test_the_trace_that_creates_variables_is_not_optimised(monkeypatch: Any) -> None:
+    kept: list[Any] = []
+    runs: list[int] = []
+    optimised: list[Any] = []
+
+    @ag.function
+    def f(x: Any) -> Any:
+        runs.append(1)
+        if not kept:
+            kept.append(ag.Variable(2.0))
+        return x * kept[0]
+
+    optimize = tracing.optimize
+    monkeypatch.setattr(tracing, "optimize", lambda graph: optimised.append(graph) or optimize(graph))
+    assert float(f(ag.constant(3.0))) == 6.0
+    assert len(runs) == 2
+    assert len(optimised) == 1, "of two traces one is thrown away"
 
 
 def test_a_variable_created_on_every_call_is_refused() -> None:
