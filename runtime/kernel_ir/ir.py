@@ -340,7 +340,7 @@ class Loop:
     carried   the carried arrays whose shape stays the same -> whether the kernel owns their memory from the start
     given     all variables that have a value when it begins
     stacks    (data, top) of the stacks to which each trip pushes exactly one number, and which it doesn't use otherwise
-    counter   the induction variable, if the loop tests nothing else
+    counter   the induction variable that the loop tests, if there is one
     """
 
     cost: int
@@ -358,7 +358,7 @@ class Induction:
 
     least_step  the least that `step` can be, as an absolute value
     most        the most that there can be between the first value and the limit
-    exact       the distance, where it is known
+    exact       the distance, where it is known; `leaves`: a trip may leave the loop where it begins
     """
 
     variable: Var
@@ -368,6 +368,7 @@ class Induction:
     least_step: int
     most: int
     exact: int | None
+    leaves: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -444,7 +445,7 @@ def both(*tests: Expr) -> Expr:
 
 
 def negated(test: Expr) -> Expr:
-    return Unary("not", test)
+    return test.operand if isinstance(test, Unary) and test.op == "not" else Unary("not", test)
 
 
 def truth(value: bool) -> Const:
@@ -478,8 +479,7 @@ def array_variable(name: str, element: Scalar) -> Var:
     return Var(name, Array(element))
 
 
-# The variable that counts ticks for the poll for Ctrl-C (codegen/passes/interrupt_polls.py). Lanes and trips add to the
-# same count, and its value carried from trip to trip doesn't keep loops from being vectorised or shared.
+# Counts ticks for the poll for Ctrl-C (codegen/passes/interrupt_polls.py). It doesn't keep loops from being vectorised.
 TICKS = "ticks"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 # Metadata of branches that are seldom taken, and of those that are nearly always.
 UNLIKELY, LIKELY = ", !prof !0", ", !prof !1"
+IS_SIZE = ", !range !2"  # of a load: the number isn't negative
 
 
 class Loop:

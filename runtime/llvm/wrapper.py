@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple, results
-from runtime.llvm.function_builder import LIKELY, FunctionBuilder, defined
+from runtime.llvm.function_builder import IS_SIZE, LIKELY, FunctionBuilder, defined
 from runtime.llvm.interrupts import SUPPORT as INTERRUPTED
 from runtime.llvm.memory import OBJECT, argument
 from runtime.llvm.memory import SUPPORT as MEMORY
@@ -161,7 +161,7 @@ def _array(w: _Wrapper, thing: str, type_: Array) -> list[str]:
     w.require(w.binary("icmp eq", w.field("i32", thing, RANK), type_.rank, "i32"), "bad")
     owner = argument(w, thing)
     dims = w.field("ptr", thing, DIMS)
-    sizes = [w.field("i64", dims, 8 * axis) for axis in range(type_.rank)]
+    sizes = [w.op(f"load i64, ptr {w.at(dims, 8 * axis)}{IS_SIZE}") for axis in range(type_.rank)]
     return [f"ptr {owner}", f"ptr {w.field('ptr', thing, DATA)}", *(f"i64 {size}" for size in sizes)]
 
 

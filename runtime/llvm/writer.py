@@ -86,11 +86,12 @@ def part_types(type_: Any) -> list[str]:
 
 # Metadata of loops. NOT_VECTORIZED: neither vectorised nor unrolled. ROW: vectorised, not unrolled. MASKED_ROW: also
 # the remainder is a vector, with some lanes masked. INTERLEAVED: two vectors in each trip. ELEMENTWISE: the scalar
-# remainder isn't unrolled. !0 and !1: function_builder.UNLIKELY and LIKELY.
+# remainder isn't unrolled. !0, !1 and !2: function_builder.UNLIKELY, LIKELY and IS_SIZE.
 NOT_VECTORIZED, ROW, MASKED_ROW, INTERLEAVED, ELEMENTWISE = "!10", "!20", "!21", "!30", "!40"
 HINTS = """
 !0 = !{!"branch_weights", i32 1, i32 2000}
 !1 = !{!"branch_weights", i32 2000, i32 1}
+!2 = !{i64 0, i64 9223372036854775807}
 !10 = distinct !{!10, !11, !12}
 !11 = !{!"llvm.loop.vectorize.enable", i1 false}
 !12 = !{!"llvm.loop.unroll.disable"}

@@ -33,10 +33,11 @@ class Region:
         for value in graph.outputs:
             self.last_use[value] = float("inf")
             self.uses[value] += 1
-        self.live = _live_nodes(graph)
+        self.live = live_nodes(graph)
 
 
-def _live_nodes(graph: Graph) -> set[Node]:
+def live_nodes(graph: Graph) -> set[Node]:
+    """The nodes whose results are needed; others aren't lowered."""
     needed = set(graph.outputs)
     live: set[Node] = set()
     for node in reversed(graph.nodes):

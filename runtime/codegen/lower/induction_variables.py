@@ -1,24 +1,35 @@
 """Counted loops: the counter becomes a 64-bit induction variable, which the passes know.
 
-while i < n:                                while i < limit:
-    x = x * x                         →         x = x * x
-    i = np.int32(i + np.int32(1))               i = i + 1
+    while i < n:                                while i < limit:
+        x = x * x                         →         x = x * x
+        i = np.int32(i + np.int32(1))               i = i + 1
+
+A loop may test something else as well, which then leaves it:
+
+    while i < n and a[i] != x:                  while i < limit:
+        i = np.int32(i + np.int32(1))     →         if not a[i] != x:
+                                                        break
+                                                    i = i + 1
+
+This is done only if positions are computed from the counter. In other loops, vectors of 32-bit counters are worth more
+(`llvm/optimize/outer_loop_vectorize.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime import dtypes
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.state import Lowering
+from runtime.codegen.symbolic.carry_ranges import is_conjunction
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, polynomial_of
 from runtime.dtypes import DType
-from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.making import known_array
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -33,7 +44,8 @@ _TESTS = {
 
 @dataclass(frozen=True)
 class Counter:
-    """A carry that each trip changes by the same `step` until it reaches `limit`."""
+    """A carry that each trip changes by the same `step` until it reaches `limit`. rest: what else the loop tests in
+    each trip; None if nothing."""
 
     index: int  # which carry
     name: str  # its 64-bit variable
@@ -42,6 +54,7 @@ class Counter:
     stop: Range  # what is known of the limit; `below`: a dimension that the carry stays below in the body
     step: Range  # its range is above zero, or below; `wide` is its value
     dtype: DType
+    rest: Graph | None = None
 
     @property
     def is_up(self) -> bool:
@@ -93,7 +106,9 @@ class Counter:
         is_known = start.low == start.high and stop.low == stop.high
         moved: ir.Expr = ir.as_expr(abs(step.low)) if step.low == step.high else step.wide or ir.ONE
         least = min(abs(step.low), abs(step.high))
-        return ir.Induction(self.variable, self.limit, moved, self.is_up, least, most, most if is_known else None)
+        return ir.Induction(
+            self.variable, self.limit, moved, self.is_up, least, most, most if is_known else None, self.rest is not None
+        )
 
     @property
     def advanced(self) -> ir.Expr:
@@ -104,30 +119,76 @@ class Counter:
         return self.variable + self.step.wide
 
 
-def counter_of(low: Lowering, node: Node, starts: Sequence[Any], captures: Sequence[Any], name: Any) -> Counter | None:
-    """The counter of a `while` node that tests only the counter. Adds statements for its initial value and its limit.
+def counter_of(
+    low: Lowering, node: Node, starts: Sequence[Any], captures: Sequence[Any], name: Any, positions: Collection[int]
+) -> Counter | None:  # fmt: skip
+    """The counter of a `while` node. Adds statements for its initial value and its limit.
 
-    name: makes a new variable for the carry at a position.
+    name: makes a new variable for the carry at a position. positions: the carries from which positions of elements are
+    computed.
     """
     test, body = node.regions
     count = node.attrs["carries"]
-    compare = test.outputs[0].node
-    if compare is None or any(n is not compare and n.op.name != "constant" for n in test.nodes):
-        return None
-    for side in (0, 1):
-        rule = _TESTS.get((compare.op.name, side))
-        if rule is None or compare.inputs[side] not in test.inputs[:count]:
-            continue
-        index = test.inputs.index(compare.inputs[side])
-        step = _step(body, index, count, captures)
-        bound = _operand(test, compare.inputs[1 - side], count, captures)
-        start = starts[index]
-        if step is None or min(step.low * rule[1], step.high * rule[1]) <= 0:
-            continue
-        if not isinstance(bound, Scalar) or not isinstance(start, Scalar):
-            continue
-        return _counter(low, index, start, bound, rule[0], step, lambda: name(index))  # noqa: B023
+    for compare in _conjuncts(test.outputs[0]):
+        is_all = all(n is compare or n.op.name == "constant" for n in test.nodes)
+        for side in (0, 1):
+            rule = _TESTS.get((compare.op.name, side))
+            if rule is None or compare.inputs[side] not in test.inputs[:count]:
+                continue
+            index = test.inputs.index(compare.inputs[side])
+            if not is_all and index not in positions:
+                continue
+            step = _step(body, index, count, captures)
+            bound = _operand(test, compare.inputs[1 - side], count, captures)
+            start = starts[index]
+            if step is None or min(step.low * rule[1], step.high * rule[1]) <= 0:
+                continue
+            if not isinstance(bound, Scalar) or not isinstance(start, Scalar):
+                continue
+            counter = _counter(low, index, start, bound, rule[0], step, lambda: name(index))  # noqa: B023
+            if counter is not None:
+                return counter if is_all else replace(counter, rest=_without(test, compare.outputs[0]))
     return None
+
+
+def _conjuncts(test: Value) -> Iterator[Node]:
+    """The nodes that compute the conditions of which a test is the conjunction, in order."""
+    node = test.node
+    if node is None:
+        return
+    if node.op.name == "logical_and":
+        for operand in node.inputs:
+            yield from _conjuncts(operand)
+    elif node.op.name == "cond":
+        if is_conjunction(node, node.outputs.index(test)):
+            yield from _conjuncts(node.inputs[0])
+    else:
+        yield node
+
+
+def _without(test: Graph, true: Value) -> Graph:
+    """A copy of a test in which one of the conditions that it joins is true."""
+    rest = Graph(test.name)
+    mapping = Substitution({value: rest.add_input_like(value) for value in test.inputs})
+    is_true = {true}
+    for node in test.nodes:
+        if node is true.node:
+            continue
+        operands = [v for v in node.inputs if v not in is_true]
+        if len(operands) == len(node.inputs):
+            copy_nodes([node], rest, mapping)
+        elif node.op.name == "logical_and":
+            if operands:
+                mapping[node.outputs[0]] = mapping[operands[0]]
+            else:
+                is_true.add(node.outputs[0])
+        else:
+            (then, _), captured = node.regions, [mapping[v] for v in node.inputs[1:]]
+            mapping.update(zip(then.inputs, captured))
+            copy_nodes(then.nodes, rest, mapping)
+            mapping.update((output, mapping[v]) for output, v in zip(node.outputs, then.outputs))
+    rest.outputs = [mapping[v] for v in test.outputs]
+    return rest
 
 
 def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step: Range, name: Any) -> Counter | None:
@@ -158,7 +219,7 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
         step = step._replace(wide=low.atom(step.wide, "step"))
     variable = name()
     low.add(ir.assign(variable, first.wide or ir.Convert(INT64, start.expr)))
-    begin = polynomial_of(known_range(start)) or Polynomial.of(first.low)
+    begin = polynomial_of(known_range(start)) or Polynomial.of(first.low if step.low > 0 else first.high)
     polynomial = polynomial_of(known_range(bound))
     end = Polynomial.of(limit) if polynomial is None else polynomial + more
     low.shape_env.enter_loop(variable, *((begin, end - 1) if step.low > 0 else (end + 1, begin)))

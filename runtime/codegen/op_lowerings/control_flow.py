@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from runtime import dtypes
 from runtime.codegen import cost_model
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.scalars import variable_of
 from runtime.codegen.kernel.values import NO_VARIABLE, TOKEN, Array, Buffer, Dims, Scalar, StackRef, Vector, Virtual
 from runtime.codegen.loops.scalarize import is_small, items, items_of, vector
@@ -28,7 +30,9 @@ from runtime.codegen.lower.induction_variables import Counter, counter_of
 from runtime.codegen.lower.loop_stacks import check_stacks_before, stacks_of_one_scalar_a_trip
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step
-from runtime.codegen.symbolic.ranges import Atom, range_of_either
+from runtime.codegen.symbolic.carry_ranges import inside_branch, position_carries, ranges_of_carries
+from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, range_of_either
+from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -52,13 +56,18 @@ def _cond(low: Lowering, node: Node) -> None:
     variables = [_result_variables(low, v, k in small) for k, v in enumerate(node.outputs)]
     blocks: list[ir.Block] = []
     results: list[list[Any]] = []
-    for region in node.regions:
+    known = _known_here(low)
+    for region, holds in zip(node.regions, (True, False)):
+        inside = [_narrowed(r, each) for r, each in zip(operands, inside_branch(node, holds, known))]
         with low.nested() as block:
-            refs = low.emit_graph(region, [_for_branch(r) for r in operands])
+            refs = low.emit_graph(region, [_for_branch(r) for r in inside])
             refs = [_branch_result(low, r, v, k in small) for k, (r, v) in enumerate(zip(refs, node.outputs))]
         blocks.append(block)
         results.append(refs)
     variables = [_kept_variable(operands, pair) or names for names, pair in zip(variables, zip(*results))]
+    for k, pair in enumerate(zip(*results)):
+        if low.region.in_loop and all(_is_widened(ref) for ref in pair):
+            variables[k] = (ir.size_variable(variables[k][0].name),)
     outside = [_result_dims(low, value, pair) for value, pair in zip(node.outputs, zip(*results))]
     for block, refs in zip(blocks, results):
         for names, dims, ref in zip(variables, outside, refs):
@@ -177,7 +186,8 @@ def _assignments(variables: Sequence[ir.Var], dims: Sequence[Atom], ref: Any) ->
     if ref is TOKEN:
         return []
     if isinstance(ref, Scalar):
-        pairs: list[tuple[ir.Var, ir.Expr]] = [(variables[0], ref.expr)]
+        is_wide = variables[0].type == INT64 and ref.dtype is not dtypes.int64
+        pairs: list[tuple[ir.Var, ir.Expr]] = [(variables[0], _wide(ref) if is_wide else ref.expr)]
     elif isinstance(ref, StackRef):
         pairs = list(zip(variables, ref.variables))
     elif isinstance(ref, Vector):
@@ -194,12 +204,48 @@ def _joined(value: Value, variables: Sequence[ir.Var], dims: Sequence[Atom], ref
     if isinstance(value.type, StackType):
         return stack_ref(value.type, variables, any(r.shared for r in refs))
     if not value.type.rank:
-        return Scalar(variables[0], value.dtype, range_of_either(refs))
+        return _scalar(variables[0], value.dtype, range_of_either(refs))
     if isinstance(refs[0], Vector):
         return replace(refs[0], items=tuple(variables))
     buffer = Buffer(variables[0].name, value.dtype, all(r.buffer.owned for r in refs))
     buffer.may_be(*[origin for ref in refs for origin in ref.buffer.origins])
     return Array(buffer, tuple(dims))
+
+
+def _scalar(variable: ir.Var, dtype: DType, known: Range | None) -> Scalar:
+    """The scalar in a variable, which may hold it in 64 bits (see `_is_widened`)."""
+    if variable.type != INT64 or (known is None and dtype is dtypes.int64):
+        return Scalar(variable, dtype, known)
+    known = (known or Range(*limits(dtype)))._replace(wide=variable)
+    return Scalar(scalars.convert(variable, dtypes.int64, dtype), dtype, known)
+
+
+def _is_widened(ref: Any) -> bool:
+    """Whether a scalar is an int32 that the kernel has in 64 bits, too. Then the 64 bits are kept: addresses are
+    computed from them, and LLVM can't widen 32 bits that may wrap around."""
+    known = known_range(ref) if isinstance(ref, Scalar) and ref.dtype is dtypes.int32 else None
+    return known is not None and known.wide is not None
+
+
+def _wide(ref: Scalar) -> ir.Expr:
+    """An integer in 64 bits."""
+    known = known_range(ref)
+    return ir.Convert(INT64, ref.expr) if known is None or known.wide is None else known.wide
+
+
+def _narrowed(ref: Any, known: Range | None) -> Any:
+    """The same value where its range is known to be narrower."""
+    if known is None or not isinstance(ref, Scalar) or isinstance(ref.expr, ir.Const):
+        return ref
+    before = known_range(ref) or Range(*limits(ref.dtype))
+    low, high = max(before.low, known.low), min(before.high, known.high)
+    return replace(ref, range=before._replace(low=low, high=high)) if low <= high else ref
+
+
+def _known_here(low: Lowering) -> Callable[[Value], Range | None]:
+    """What is known of a value while the region around it is lowered."""
+    env = low.region.env
+    return lambda value: known_range(env.get(value))
 
 
 def stack_variables(low: Lowering, base: str, type_: StackType) -> tuple[ir.Var, ...]:
@@ -261,7 +307,14 @@ def _while(low: Lowering, node: Node) -> None:
         for k, start in enumerate(starts)
     ]
     filled, emptied = (stacks_of_one_scalar_a_trip(node, op) for op in ("stack_push", "stack_pop"))
-    counter = counter_of(low, node, starts, captures, lambda k: variables[k][0].name)
+    ranges = ranges_of_carries(node, [known_range(ref) for ref in starts], [known_range(ref) for ref in captures])
+    positions = position_carries(node)
+    for k in positions:
+        known = ranges.at_test[k]
+        if known is not None and starts[k].dtype is dtypes.int32 and (known.low, known.high) != limits(dtypes.int32):
+            variables[k] = (ir.size_variable(variables[k][0].name),)
+    counter = counter_of(low, node, starts, captures, lambda k: variables[k][0].name, positions)
+    counts_trips = counter is not None and counter.rest is None
     entered: set[str] = set() if counter is None else {counter.name}
     for k, (own, ref) in enumerate(zip(variables, starts)):
         if counter is not None and k == counter.index:
@@ -272,7 +325,7 @@ def _while(low: Lowering, node: Node) -> None:
                 low.add(ir.assign(target, first))
             entered.add(target.name)
     kept = [keep_in_step(low, node, k, starts[k]) for k in sorted(wanted - small)]
-    if counter is None:
+    if counter is None or not counts_trips:
         emptied = []  # each pop has its own check
     else:
         entered_stacks = [
@@ -283,7 +336,9 @@ def _while(low: Lowering, node: Node) -> None:
     while True:
         saved = low.snapshot()
         dims, entry = _carry_dims(low, node, starts, varying)
-        carries = [_carry(node, k, variables[k], dims[k], starts[k], k in wanted) for k in range(count)]
+        carries = [
+            _carry(node, k, variables[k], dims[k], starts[k], k in wanted, ranges.at_test[k]) for k in range(count)
+        ]
         for carry, start in zip(carries, starts):
             if isinstance(carry, Array):
                 carry.buffer.outside = start.buffer
@@ -291,7 +346,7 @@ def _while(low: Lowering, node: Node) -> None:
         if counter is not None:
             carries[counter.index] = counter.inside()
         with low.nested() as block:
-            results = _trip(low, node, carries, captures, wanted, counter)
+            results = _trip(low, node, carries, captures, wanted, counter, ranges.in_body)
         wrong = {
             k for k in range(count) if isinstance(results[k], Array) and k not in varying and results[k].dims != dims[k]
         }
@@ -308,7 +363,7 @@ def _while(low: Lowering, node: Node) -> None:
     }
     entered.update(target.name for target, _ in entry)
     loop = _loop(block) if counter is None else ir.While(counter.test, block)
-    stacks = tuple((carries[k].data, carries[k].top) for k in filled if counter is None)
+    stacks = tuple((carries[k].data, carries[k].top) for k in filled if not counts_trips)
     induction = None if counter is None else counter.induction
     loop.loop = ir.Loop(_ticks(node.regions[1]), node.span, low.region.in_loop, owned, entered, stacks, induction)
     low.add(loop)
@@ -319,7 +374,7 @@ def _while(low: Lowering, node: Node) -> None:
         if isinstance(carry, Array):
             carry.buffer.may_be(result.buffer)
     for k, value in enumerate(node.outputs):
-        ref = _carry(node, k, variables[k], dims[k], results[k], k in wanted)
+        ref = _carry(node, k, variables[k], dims[k], results[k], k in wanted, ranges.at_test[k])
         if counter is not None and k == counter.index:
             low.shape_env.leave_loop(counter.name)
             ref = counter.after()
@@ -387,7 +442,8 @@ def _carry_dims(
 
 
 def _carry(
-    node: Node, k: int, variables: Sequence[ir.Var], dims: Sequence[Atom], like: Any, owned: bool
+    node: Node, k: int, variables: Sequence[ir.Var], dims: Sequence[Atom], like: Any, owned: bool,
+    known: Range | None = None,
 ) -> Any:  # fmt: skip
     value = node.outputs[k]
     if like is TOKEN:
@@ -396,7 +452,7 @@ def _carry(
         assert isinstance(value.type, StackType)
         return stack_ref(value.type, variables, like.shared)
     if isinstance(like, Scalar):
-        return Scalar(variables[0], value.dtype)
+        return _scalar(variables[0], value.dtype, known)
     if isinstance(like, Vector):
         return replace(like, items=tuple(variables))
     return Array(Buffer(variables[0].name, value.dtype, owned), tuple(dims))
@@ -404,15 +460,17 @@ def _carry(
 
 def _trip(
     low: Lowering, node: Node, carries: Sequence[Any], captures: Sequence[Any], wanted: set[int],
-    counter: Counter | None,
+    counter: Counter | None, in_body: Sequence[Range | None],
 ) -> list[Any]:  # fmt: skip
     """Lowers test, exit, body and the assignment of the carries; returns the refs of the body's results. The test of a
-    counted loop is in its head instead."""
+    counter is in the loop's head instead."""
     test, body = node.regions
-    if counter is None:
-        go = low.emit_graph(test, [*map(_inside, carries), *captures], in_loop=True)[0]
+    rest = test if counter is None else counter.rest
+    if rest is not None:
+        go = low.emit_graph(rest, [*map(_inside, carries), *captures], in_loop=True)[0]
         low.branch(ir.negated(go.expr), [ir.Break()])
-    results = low.emit_graph(body, [*carries, *captures], in_loop=True)
+    inside = [_narrowed(ref, known) for ref, known in zip(carries, in_body)]
+    results = low.emit_graph(body, [*inside, *captures], in_loop=True)
     results = [_branch_result(low, r, v, isinstance(c, Vector)) for r, v, c in zip(results, node.outputs, carries)]
     for k in sorted(wanted):
         # The next trip overwrites it, so no other carry may be the same memory.
@@ -436,8 +494,9 @@ def _variables_of(ref: Any) -> tuple[ir.Var, ...]:
     if isinstance(ref, Vector):
         return tuple(item for item in ref.items if isinstance(item, ir.Var))
     if isinstance(ref, Scalar):
-        assert isinstance(ref.expr, ir.Var)
-        return (ref.expr,)
+        variable = ref.expr if isinstance(ref.expr, ir.Var) else _wide(ref)
+        assert isinstance(variable, ir.Var)
+        return (variable,)
     return (ref.buffer.variable,)
 
 
@@ -482,8 +541,7 @@ def _loop(block: ir.Block) -> ir.While:
     """The loop of a block: `while test:` instead of `while True: if not test: break` if the test is one expression."""
     first = block[0]
     if isinstance(first, ir.If) and len(first.body) == 1 and isinstance(first.body[0], ir.Break):
-        assert isinstance(first.test, ir.Unary)
-        return ir.While(first.test.operand, block[1:])
+        return ir.While(ir.negated(first.test), block[1:])
     return ir.While(ir.TRUE, block)
 
 

@@ -197,7 +197,7 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
             index, _ = index_of(low, value, "at")
         else:
             index = low.assign(ir.Convert(INT64, low.scalar_name(value)), "at")
-            low.branch(index.compare("<", 0), [ir.assign(index, index + size)])
+            low.branch(index.compare("<", 0), [ir.assign(index, index + low.size_in_check(size))])
         wrong = outside(low, index, known, size)
         if wrong is not None:
             low.fail_when(wrong, "InvalidArgumentError", message, node, (index,), "strided_slice")

@@ -15,7 +15,7 @@ Counted loops poll for Ctrl-C between chunks:
                                                             return 1, ...
 
 The inner loop has one exit and a trip count that is known when it begins, so LLVM can unroll or vectorise it. A loop
-that surely has few trips gets no outer loop.
+that surely has few trips gets no outer loop. Where a trip may leave the loop, its ticks are counted afterwards.
 
 Other loops that push one number per trip check the capacity of the stacks once, for as many trips as fit:
 
@@ -85,6 +85,11 @@ def _counted(
         if not loop.is_inner:
             return [item]
         spent: ir.Expr
+        if counter.leaves:
+            first = ir.size_variable(kernel.names.fresh("first"))
+            spent = (variable - first if counter.is_up else first - variable) * cost
+            count, poll = kernel.ticking(function, loop.span, spent)
+            return [ir.assign(first, variable), item, count, poll]
         if counter.exact is not None:
             spent = ir.as_expr(counter.exact * cost)
         elif isinstance(step, ir.Const):
@@ -94,12 +99,17 @@ def _counted(
         count, poll = kernel.ticking(function, loop.span, spent)
         return [count, item, poll]
     part, end = (ir.size_variable(kernel.names.fresh(name)) for name in ("part", "stop"))
-    count, poll = kernel.ticking(function, loop.span, part * cost)
+    goes_on = variable.compare("<" if counter.is_up else ">", end)
+    left = (end - variable if counter.is_up else variable - end) if counter.leaves else None
+    count, poll = kernel.ticking(function, loop.span, (part if left is None else part - left) * cost)
     chunk: ir.Block = [
         ir.assign(part, ir.call("min", distance, cost_model.POLL_TICKS // cost)),
-        count,
         ir.assign(end, ir.Binary("+" if counter.is_up else "-", variable, part)),
-        ir.While(variable.compare("<" if counter.is_up else ">", end), item.body),
+        ir.While(goes_on, item.body),
         poll,
     ]
+    if left is None:
+        chunk.insert(1, count)
+    else:
+        chunk[3:3] = [count, ir.If(goes_on, [ir.Break()])]
     return [ir.While(item.test, chunk)]

@@ -66,6 +66,12 @@ class Sizes:
         """The size that a dimension atom stands for, if tracing knew it."""
         return next((size for size, name in self.static.items() if name == atom), None)
 
+    def size_in_check(self, size: Atom) -> Atom:
+        """A dimension as the checks of indices use it: in loops as a number, where tracing knew it. A comparison with a
+        number is one instruction, and bounds the index for LLVM."""
+        number = self.static_size(size) if self.region.in_loop else None
+        return size if number is None else ir.as_expr(number)
+
     def size_of(self, value: Value) -> Atom:
         """A rank-0 integer as a dimension atom. An integer that was read from a tensor's shape is that dimension's
         atom."""

@@ -40,6 +40,7 @@ class Numbers(Protocol):
     @property
     def shape_env(self) -> _Comparisons: ...
     def static_size(self, atom: ir.Expr) -> int | None: ...
+    def size_in_check(self, size: Atom) -> Atom: ...
     def ref(self, value: Value) -> Any: ...
     def scalar_name(self, value: Value) -> ir.Var | ir.Const: ...
     def atom(self, expr: ir.Expr, base: str | None = "n") -> Atom: ...
@@ -151,10 +152,14 @@ def _multiply(a: Range, b: Range) -> Range:
 
 
 def _minimum(a: Range, b: Range) -> Range:
+    if a.high <= b.low or b.high <= a.low:
+        return a if a.high <= b.low else b
     return Range(min(a.low, b.low), min(a.high, b.high), a.below or b.below)
 
 
 def _maximum(a: Range, b: Range) -> Range:
+    if a.low >= b.high or b.low >= a.high:
+        return a if a.low >= b.high else b
     return Range(max(a.low, b.low), max(a.high, b.high))
 
 
@@ -166,7 +171,8 @@ def _floordiv(a: Range, b: Range) -> Range | None:
     if b.low <= 0:
         return None
     corners = [x // y for x in (a.low, a.high) for y in (b.low, b.high)]
-    return Range(min(corners), max(corners), a.below if a.is_nonnegative else None)
+    wide = ir.Binary("//", a.wide, ir.as_expr(b.low)) if a.wide is not None and b.low == b.high else None
+    return Range(min(corners), max(corners), a.below if a.is_nonnegative else None, wide)
 
 
 _RULES: dict[str, Callable[..., Range | None]] = {
@@ -180,7 +186,7 @@ def outside(low: Numbers, index: ir.Expr, known: Range | None, size: Atom) -> ir
     """The condition that an index isn't in [0, size), as far as it isn't known to be; None where it can't be."""
     parts: list[ir.Expr] = [] if known is not None and known.is_nonnegative else [index.compare("<", 0)]
     if not is_below(low, known, size):
-        parts.append(index.compare(">=", size))
+        parts.append(index.compare(">=", low.size_in_check(size)))
     return ir.either(*parts) if parts else None
 
 

@@ -31,18 +31,28 @@ _MOST = 24  # statements after the branch, which are duplicated
 
 def threaded(function: ir.Function) -> ir.Function:
     """The function with such loops changed; the function itself if there are none."""
-    if not any(_flags(item.test) for item in ir.walk(function.body) if isinstance(item, ir.While)):
+    if not any(_flags_of(item) for item in ir.walk(function.body) if isinstance(item, ir.While)):
         return function
     result = replace(function, body=ir.copied(function.body))
     is_changed = False
     for item in ir.walk(result.body):
         if isinstance(item, ir.While):
-            is_changed |= any(_thread(item, flag) for flag in _flags(item.test))
+            is_changed |= any(_thread(item, flag) for flag in _flags_of(item))
     return result if is_changed else function
 
 
+def _flags_of(loop: ir.While) -> list[str]:
+    """The variables that end a loop when they are true: by its test, or where its body begins."""
+    found = _flags(loop.test)
+    for item in loop.body:
+        if not isinstance(item, ir.If) or item.orelse or len(item.body) != 1 or not isinstance(item.body[0], ir.Break):
+            break
+        found += _flags(ir.negated(item.test))
+    return found
+
+
 def _flags(test: ir.Expr) -> list[str]:
-    """The variables that end a loop when they are true."""
+    """The variables of which a test asks that they be false."""
     if isinstance(test, ir.Logic) and test.op == "and":
         return [flag for operand in test.operands for flag in _flags(operand)]
     if isinstance(test, ir.Unary) and test.op == "not" and isinstance(test.operand, ir.Var):
