@@ -254,6 +254,7 @@ PROBES: dict[str, Sweep | Timed] = {
     "LOOP_FUSION_STATEMENTS": Sweep("statements", (1, 30, 120, 480), ((normalised, arrays((200, 300))),)),
     "NEST_EXPRESSION_CHARACTERS": Sweep("characters", (16, 72, 300), _CHAIN),
     "EXPRESSION_CHARACTERS": Sweep("characters", (16, 64, 300), ((counting, _SCALAR), *_SMALL[:1])),
+    "NESTS_PER_LOOP": Sweep("loops", (1, 3, 1 << 20), ((normalised, arrays((200, 300))), *_SMALL[:1])),
     "SHORT_ROW_IN_LARGE_NEST": Sweep("elements", (1, 8, 32, 64), _SOFTMAX_ROWS),
     "GEMM_MULTIPLICATIONS": Sweep("multiplications", (1 << 12, 1 << 13, 1 << 15), several(squared, (16, 16), (24, 24))),
     "SHARED_BATCH": Sweep(

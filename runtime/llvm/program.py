@@ -137,7 +137,8 @@ class Program:
     needs       functions that these modules declare and others define
     lanes       of each loop whose trips run side by side, how many do
     vectors     whether LLVM may find loops to make vectors of, or functions to write out where they are called
-    repeats     whether the kernel has several loops besides those over elements
+    nests       how many loops over elements the kernel has
+    loops       how many others
     unrolls     whether LLVM may find loops to unroll
     """
 
@@ -162,7 +163,8 @@ class Program:
         self.lanes: list[int] = []
         self.vectors = True
         self.unrolls = False
-        self.repeats = sum(isinstance(item, ir.While) for each in own.values() for item in ir.walk(each.body)) > 1
+        kinds = collections.Counter(type(item) for each in own.values() for item in ir.walk(each.body))
+        self.nests, self.loops = kinds[ir.For], kinds[ir.While]
         self._formulas = library.formulas
         self._own = set(own)
         self._callees: dict[tuple[str, tuple[Any, ...]], Callee] = {}

@@ -35,13 +35,14 @@ _options = threading.RLock()  # LLVM's options are the process's: held while cod
 class Passes(NamedTuple):
     """Which of LLVM's passes run.
 
-    kind        all; all, and before those that simplify functions, for nests in several loops; those for loops that are
-                to have no vectors; few, see `_optimise_quickly`
+    kind        all; all, and before those that simplify functions, for nests in several loops; those of LLVM's level 1,
+                for kernels that are mostly nests; those for loops that are to have no vectors; few, see
+                `_optimise_quickly`
     unrolling   whether loops are unrolled: those with constant trip counts are. Where there are none, looking for them
                 takes a tenth of LLVM's time
     """
 
-    kind: Literal["all", "twice", "scalar", "few"] = "all"
+    kind: Literal["all", "twice", "nests", "scalar", "few"] = "all"
     unrolling: bool = True
 
 
@@ -271,10 +272,10 @@ def assembly(text: str, modules: Iterable[str], passes: Passes = ALL, later: str
 
 def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, later: str) -> Any:
     machine, modules = _machine(), list(modules)
-    has_vectors = passes.kind in ("all", "twice")
+    has_vectors = passes.kind in ("all", "twice", "nests")
     module = _linked(text, modules if has_vectors or not later else [*modules, later], machine)
     # Level 3 takes a quarter longer and makes no workload of `benchmarks` faster.
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options = llvm.create_pipeline_tuning_options(speed_level=1 if passes.kind == "nests" else level)
     options.slp_vectorization = False
     options.loop_unrolling = passes.unrolling
     builder = llvm.create_pass_builder(machine, options)

@@ -153,9 +153,19 @@ def test_loops_around_others_are_not_unrolled() -> None:
     assert not written(OUTER_LOOP).unrolls
 
 
-def test_a_single_loop_is_simplified_once() -> None:
-    assert not written(OUTER_LOOP).repeats
-    assert written(OUTER_LOOP.replace("return a", "while index < n: index = index + 1\n        return a")).repeats
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (RECURRENCE, "scalar"),
+        (OUTER_LOOP, "all"),
+        (OUTER_LOOP.replace("return a", "while index < n: index = index + 1\n        return a"), "twice"),
+        (OUTER_LOOP.replace("for i in", "for i in range(n): a[i] = -r\n            " * 2 + "for i in"), "nests"),
+        (OVER_ELEMENTS, "nests"),
+    ],
+)
+def test_the_loops_of_a_kernel_choose_the_passes(text: str, kind: str) -> None:
+    _, given = source(text, "(int64, float32)")
+    assert llvm_backend.passes(given, written(text)).kind == kind
 
 
 @pytest.mark.parametrize("text", [INTEGER_SUM, ANY_ORDER])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel.source import KernelSource, Unreadable
 from runtime.codegen.native_runtime import allocator, gemm, thread_pool
 from runtime.llvm import Unsupported as Refused
@@ -83,7 +84,7 @@ def compile(
     text = module.text("kernel", source.signature, name)
     outside()
     modules = module.modules.values()
-    code = target.machine_code(text, modules, passes=_passes(source, module), later=steps(module))
+    code = target.machine_code(text, modules, passes=passes(source, module), later=steps(module))
     return target.entry_point(code, name, _symbols()), code
 
 
@@ -106,10 +107,10 @@ def text(source: KernelSource, form: str) -> str:
         return written
     modules = module.modules.values()
     show = target.assembly if form == "asm" else target.optimised_text
-    return show(written, modules, passes=_passes(source, module), later=steps(module))
+    return show(written, modules, passes=passes(source, module), later=steps(module))
 
 
-def _passes(source: KernelSource, module: Any) -> target.Passes:
+def passes(source: KernelSource, module: Any) -> target.Passes:
     """The passes for a kernel whose text has been written."""
     if source.quick or (module.lanes and not module.vectors):
         # Loops whose trips run side by side are vectors already. LLVM's other passes take half of its time for vectors
@@ -117,9 +118,11 @@ def _passes(source: KernelSource, module: Any) -> target.Passes:
         return target.Passes("few")
     if not module.vectors:
         return target.Passes("scalar", module.unrolls)
+    if module.nests >= cost_model.NESTS_PER_LOOP * module.loops:
+        return target.Passes("nests", module.unrolls)
     # Loads that the first look leaves in a loop's nests, of what an earlier loop has stored, take up to a tenth of the
     # time of a gradient. A single loop gains nothing.
-    return target.Passes("twice" if module.repeats else "all", module.unrolls)
+    return target.Passes("twice" if module.loops > 1 else "all", module.unrolls)
 
 
 def load(name: str, source: KernelSource, code: bytes) -> Callable[..., Any]:
