@@ -20,7 +20,6 @@ from runtime import collecting as _collecting
 _collecting.put_off(1_000_000)
 
 import autograph.errors as _errors_of_conversion  # noqa: F401
-from autograph import documentation as _documentation
 from autograph import publishing as _publishing
 from autograph.data.optional import OptionalSpec
 from autograph.function.polymorphic import Function as _Function
@@ -33,13 +32,10 @@ from autograph.namespaces import (
     bitwise,
     compat,
     config,
-    data,
     debugging,
-    distribute,
     dtypes,
     errors,
     experimental,
-    export,
     image,
     io,
     linalg,
@@ -47,19 +43,13 @@ from autograph.namespaces import (
     math,
     nest,
     nn,
-    onnx,
-    profiler,
     quantization,
     ragged,
     random,
-    saved_model,
     sets,
     signal,
     sparse,
     strings,
-    summary,
-    test,
-    train,
     types,
 )
 from autograph.namespaces import conversion as autograph
@@ -294,8 +284,18 @@ from runtime.tensor_array import TensorArray
 from runtime.variable import Variable, variable_creator_scope
 
 newaxis = None
+# Imported when they are asked for: most programs need few of them, and they would take a fifth of the import.
+_LATE = {
+    **{
+        name: f"autograph.namespaces.{name}"
+        for name in ("data", "distribute", "export", "onnx", "profiler", "saved_model", "summary", "test", "train")
+    },
+    "keras": "autograph.keras",
+}
 if _TYPE_CHECKING:
-    keras: _Any  # imported when it is asked for
+    from autograph.namespaces import data, distribute, export, onnx, profiler, saved_model, summary, test, train
+
+    keras: _Any
 __version__ = "0.1.0"
 
 __all__ = [
@@ -332,11 +332,7 @@ __all__ = [
     "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
-_publishing.hide_frames(_sys.modules[__name__])
-_publishing.show_in_notebooks(
-    _sys.modules[__name__], {_EagerTensor: "image", _Function: "function", data.Dataset: "dataset"}
-)
-_publishing.explain_absent_names(_sys.modules[__name__], late={"keras": "autograph.keras"})
-_documentation.add_examples(_sys.modules[__name__])
+_publishing.publish(_sys.modules[__name__], _LATE)
+_publishing.show_in_notebooks(_sys.modules[__name__], {_EagerTensor: "image", _Function: "function"})
 _collecting.count_as_old()
 _collecting.resume()

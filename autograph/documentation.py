@@ -6,6 +6,7 @@ op's docstring is written where its row is, which knows no public name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,12 @@ def examples() -> dict[str, str]:
     return {name: text for name, _, text in (part.partition("\n") for part in parts if part)}
 
 
-def add_examples(package: Any) -> None:
-    """Appends the examples to the docstrings of the names in `package` that have none of their own."""
+def add_examples(named: Callable[[str], Any]) -> None:
+    """Appends the examples to the docstrings of the public names that have none of their own. named: what has a name,
+    or None, which gets none."""
     done: set[int] = set()
     for name, text in examples().items():
-        value = package
-        for part in name.split("."):
-            value = getattr(value, part, None)
+        value = named(name)
         doc = getattr(value, "__doc__", None) or ""
         if value is None or id(value) in done or ">>>" in doc:
             continue

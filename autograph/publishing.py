@@ -1,15 +1,18 @@
-"""What the public names get beyond being handed on: errors that leave them show the user's frames only, and names that
-aren't there are explained.
+"""What the public names get beyond being handed on: errors that leave them show the user's frames only, docstrings have
+examples, and names that aren't there are explained.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
+from autograph import documentation
 from autograph.absent import message
 from runtime.tracebacks import is_marked, shows_no_frames
 
@@ -35,37 +38,91 @@ _CLASSES = {
     "train.Checkpoint": "stands_for",
     "train.CheckpointManager": "",
 }
+# What notebooks show of public classes: functions of `autograph.display`.
+_DISPLAYS = {"data.Dataset": "dataset"}
 _SPECIAL = {"__init__", "__call__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__len__", "__hash__"}
 
+_lock = threading.RLock()  # held while a namespace is published
 
-def hide_frames(package: Any) -> None:
-    """Has the functions and methods among the public names of `package` and its namespaces drop this project's frames
-    from the tracebacks of errors. A function that does so by itself, which is faster, stays what it is."""
-    public: dict[FunctionType, Any] = {}
-    done: set[ModuleType] = set()
 
-    def change(module: ModuleType) -> None:
-        if module in done:
+def publish(package: Any, late: Mapping[str, str]) -> None:
+    """Publishes the names of `package` and its namespaces: functions and methods drop this project's frames from the
+    tracebacks of errors (one that does so by itself, which is faster, stays what it is), modules say of a name that
+    they don't have what to use instead and list in `dir()` the public names only, and docstrings get examples.
+
+    late: names of `package` that are modules, each imported, and published, when it is asked for. A room of the same
+    name has to be imported before, else its import takes the name over.
+    """
+    for name in late:
+        vars(package).pop(name, None)
+    _Publisher(package, late).publish(package)
+
+
+class _Publisher:
+    def __init__(self, package: Any, late: Mapping[str, str]) -> None:
+        self._package = package
+        self._late = late
+        self._shown: dict[FunctionType, Any] = {}  # public functions, and what stands for them
+        self._done: set[ModuleType] = set()
+
+    def publish(self, module: Any, late_name: str = "") -> None:
+        """Publishes the package, or one of its late modules, under this name."""
+
+        def is_here(name: str) -> bool:
+            first = name.partition(".")[0]
+            return late_name == (first if first in self._late else "")
+
+        def find(name: str, *missing: None) -> Any:
+            parts = name.split(".")[1 if late_name else 0 :]
+            return functools.reduce(lambda value, part: getattr(value, part, *missing), parts, module)
+
+        self._publish(module, f"{late_name}." if late_name else "", {} if late_name else self._late)
+        for name in filter(is_here, _CLASSES):
+            _change_methods(find(name), set(_CLASSES[name].split()))
+        for name in filter(is_here, _DISPLAYS):
+            find(name)._repr_html_ = _display(_DISPLAYS[name])
+        documentation.add_examples(lambda name: find(name, None) if is_here(name) else None)
+
+    def _publish(self, module: Any, namespace: str, late: Mapping[str, str]) -> None:
+        if module in self._done:
             return
-        done.add(module)
+        self._done.add(module)
         for name in module.__all__:
+            if name in late:
+                continue
             value = getattr(module, name)
             if isinstance(value, ModuleType):
                 if value.__name__.startswith(_PREFIX):
-                    change(value)
+                    self._publish(value, f"{namespace}{name}.", {})
             elif isinstance(value, FunctionType) and not is_marked(value):
-                if value not in public:
-                    public[value] = _found_by_pickle(shows_no_frames(value), module, name)
-                setattr(module, name, public[value])
+                if value not in self._shown:
+                    self._shown[value] = _found_by_pickle(shows_no_frames(value), module, name)
+                setattr(module, name, self._shown[value])
             elif isinstance(value, FunctionType):
                 _found_by_pickle(value, module, name)
+        module.__getattr__ = self._absent(module, namespace, late)
+        module.__dir__ = _names(module, late)
 
-    change(package)
-    for name, inner in _CLASSES.items():
-        cls = package
-        for part in name.split("."):
-            cls = getattr(cls, part)
-        _change_methods(cls, set(inner.split()))
+    def _absent(self, module: ModuleType, namespace: str, late: Mapping[str, str]) -> Callable[[str], Any]:
+        @shows_no_frames
+        def absent(name: str) -> Any:
+            if name in late:
+                return self._imported(name)
+            if name.startswith("__"):  # asked for by Python and its tools
+                raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
+            raise AttributeError(message(self._package, namespace, name))
+
+        return absent
+
+    def _imported(self, name: str) -> Any:
+        found = importlib.import_module(self._late[name])
+        with _lock:
+            # Another thread may have done the same meanwhile.
+            if name not in vars(self._package):
+                if found.__name__.startswith(_PREFIX):
+                    self.publish(found, name)
+                setattr(self._package, name, found)
+        return found
 
 
 def _found_by_pickle(function: Any, module: ModuleType, name: str) -> Any:
@@ -75,27 +132,6 @@ def _found_by_pickle(function: Any, module: ModuleType, name: str) -> Any:
     if is_ours and getattr(home, function.__qualname__, None) is not function:
         function.__module__, function.__qualname__ = module.__name__, name
     return function
-
-
-def explain_absent_names(package: Any, late: Mapping[str, str] | None = None) -> None:
-    """Has `package` and its namespaces say of a name that they don't have what to use instead, and list in `dir()`
-    the public names only.
-
-    late: names of `package` that are modules, each imported when it is asked for.
-    """
-    done: set[ModuleType] = set()
-
-    def change(module: ModuleType, namespace: str) -> None:
-        done.add(module)
-        here = late or {} if module is package else {}
-        module.__getattr__ = _absent(package, module, namespace, here)  # type: ignore[method-assign]
-        module.__dir__ = _names(module, here)  # type: ignore[method-assign]
-        for name in module.__all__:
-            value = getattr(module, name)
-            if isinstance(value, ModuleType) and value.__name__.startswith(_PREFIX) and value not in done:
-                change(value, f"{namespace}{name}.")
-
-    change(package, "")
 
 
 def show_in_notebooks(package: Any, displays: Mapping[type, str]) -> None:
@@ -121,18 +157,6 @@ def _names(module: ModuleType, late: Mapping[str, str]) -> Callable[[], list[str
         return sorted({*module.__all__, *late, *special})
 
     return names
-
-
-def _absent(package: Any, module: ModuleType, namespace: str, late: Mapping[str, str]) -> Callable[[str], Any]:
-    @shows_no_frames
-    def absent(name: str) -> Any:
-        if name in late:
-            return importlib.import_module(late[name])
-        if name.startswith("__"):  # asked for by Python and its tools
-            raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
-        raise AttributeError(message(package, namespace, name))
-
-    return absent
 
 
 def _change_methods(cls: type, inner: set[str]) -> None:

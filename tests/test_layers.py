@@ -204,7 +204,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.display": {"autograph.commands", "autograph.convert.api", "runtime.tensor"},
     "autograph.notebook": {"autograph.display", "autograph.convert.api", "autograph.errors", "autograph.function"},
     "autograph.own_packages": set(),
-    "autograph.publishing": {*BASE, "autograph.absent"},
+    "autograph.publishing": {*BASE, "autograph.absent", "autograph.documentation"},
     "autograph.absent": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.ctc": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "autograph.functional"},
@@ -258,7 +258,6 @@ ROOMS: dict[str, set[str]] = {
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
     "autograph": {
-        "autograph.documentation",
         "autograph.own_packages",
         "autograph.publishing",
         "autograph.absent",

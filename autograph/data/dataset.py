@@ -38,6 +38,7 @@ from autograph.data.iterators import DatasetIterator
 from autograph.data.nothing import holds_none, shown
 from autograph.data.options import Options
 from autograph.data.plans import INFINITE, UNKNOWN, Plan
+from autograph.data.record_files import path_of
 from autograph.operators.calls import converted_argument
 from autograph.operators.iterables import Staged
 from autograph.operators.loops import for_stmt
@@ -611,11 +612,6 @@ def _as_dataset(function: Callable[..., Any], arguments: Any) -> Dataset:
     made = converted_argument(function)(*map(shown, arguments))
     _dataset_plan(made)
     return made
-
-
-def path_of(path: Any) -> str:
-    """A path, which may be a tensor."""
-    return os.fsdecode(np.asarray(path).item() if isinstance(path, Tensor) else path)
 
 
 def _compression(kind: Any) -> str:

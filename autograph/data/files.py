@@ -12,17 +12,18 @@ import numpy as np
 
 from autograph.data import mixing
 from autograph.data.arguments import static_int
-from autograph.data.dataset import AUTOTUNE, Dataset, path_of
+from autograph.data.dataset import AUTOTUNE, Dataset
 from autograph.data.plans import OfFile
+from autograph.data.record_files import TFRecordWriter, path_of
 from runtime import dtypes
-from runtime.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 from runtime.files import translated
 from runtime.ops.api import reshape
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.strings import csv
 from runtime.parsing import parse_example
 from runtime.spec import TensorSpec
-from runtime.storage.records import RecordWriter, checked_compression, open_compressed, read_records
+from runtime.storage.records import checked_compression, open_compressed, read_records
 from runtime.tensor import EagerTensor, Tensor
 
 _STRING = TensorSpec((), dtypes.string)
@@ -218,69 +219,6 @@ def _whole_lines(path: str, compression: str) -> Iterator[bytes]:
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
-
-
-class TFRecordOptions:
-    """How a TFRecord file is written: `compression_type` ("", "GZIP", "ZLIB") and `compression_level` (0 to 9). The
-    other arguments have no effect."""
-
-    def __init__(
-        self, compression_type: Any = None, flush_mode: Any = None, input_buffer_size: Any = None,
-        output_buffer_size: Any = None, window_bits: Any = None, compression_level: int | None = None,
-        compression_method: Any = None, mem_level: Any = None, compression_strategy: Any = None,
-    ) -> None:  # fmt: skip
-        self.compression_type = checked_compression(compression_type)
-        self.compression_level = compression_level
-
-    @classmethod
-    def get_compression_type_string(cls, options: Any) -> str:
-        """The compression type of options, which may also be a string or None."""
-        return options.compression_type if isinstance(options, cls) else checked_compression(options)
-
-
-class TFRecordWriter:
-    """Writes records to a TFRecord file, replacing its contents; a context manager.
-
-    options: a `TFRecordOptions`, or the kind of compression. Raises NotFoundError and the like if the file can't be
-    created.
-    """
-
-    def __init__(self, path: Any, options: Any = None) -> None:
-        kind = TFRecordOptions.get_compression_type_string(options)
-        level = options.compression_level if isinstance(options, TFRecordOptions) else None
-        self._path = path_of(path)
-        with translated(self._path):
-            self._records = RecordWriter(self._path, kind, level)
-        self._closed = False
-
-    def write(self, record: Any) -> None:
-        """Adds a record: bytes, or a string, encoded as UTF-8. Raises FailedPreconditionError if it is closed."""
-        if isinstance(record, Tensor):
-            record = np.asarray(record).item()
-        content = record.encode() if isinstance(record, str) else record
-        if not isinstance(content, (bytes, bytearray, memoryview)):
-            raise TypeError(
-                f"write() takes bytes, got {type(record).__name__}; for a message, pass message.SerializeToString()"
-            )
-        if self._closed:
-            raise FailedPreconditionError(f"The writer of {self._path} is closed")
-        with translated(self._path):
-            self._records.write(bytes(content))
-
-    def flush(self) -> None:
-        """Passes what has been written to the operating system."""
-        self._records.flush()
-
-    def close(self) -> None:
-        """Completes the file."""
-        self._closed = True
-        self._records.close()
-
-    def __enter__(self) -> TFRecordWriter:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.close()
 
 
 class DatasetWriter:

@@ -221,6 +221,11 @@ def get_replica_context() -> ReplicaContext | None:
     return ReplicaContext(get_strategy())
 
 
+def number_of_replicas() -> int:
+    """How many replicas the strategy whose `scope` is open has; 1 if none is."""
+    return 1 if current.strategy is None else int(current.strategy.num_replicas_in_sync)
+
+
 _default: list[Any] = []
 
 

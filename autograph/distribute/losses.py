@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograph.distribute.contexts import get_strategy, in_cross_replica_context
+from autograph.distribute.contexts import in_cross_replica_context, number_of_replicas
 from runtime.ops.arrays.reduce import reduce_sum
 from runtime.ops.arrays.shape_ops import shape
 from runtime.ops.convert import convert_to_tensor
@@ -34,7 +34,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
     if sample_weight is not None:
         losses = losses * cast(convert_to_tensor(sample_weight), losses.dtype)
     if global_batch_size is None:
-        global_batch_size = shape(losses)[0] * get_strategy().num_replicas_in_sync
+        global_batch_size = shape(losses)[0] * number_of_replicas()
     return reduce_sum(losses) / cast(convert_to_tensor(global_batch_size), losses.dtype)
 
 
@@ -49,4 +49,4 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
             "in replica context: call it in the function that strategy.run runs"
         )
     total = reduce_sum(convert_to_tensor(regularization_loss))
-    return total / cast(convert_to_tensor(get_strategy().num_replicas_in_sync), total.dtype)
+    return total / cast(convert_to_tensor(number_of_replicas()), total.dtype)

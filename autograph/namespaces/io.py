@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograph.data.files import TFRecordOptions, TFRecordWriter
+from autograph.data.record_files import TFRecordOptions, TFRecordWriter
 from autograph.namespaces import io_gfile as gfile
 from runtime.ops.image.codecs import (
     decode_bmp,
