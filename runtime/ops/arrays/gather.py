@@ -13,6 +13,7 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
+from runtime.ops.arrays.accumulate import accumulate
 from runtime.ops.arrays.creation import range as range_
 from runtime.ops.arrays.joining import static_axis
 from runtime.ops.arrays.shape_ops import known_rank
@@ -96,26 +97,17 @@ def _add_into(op: Any, total: Any) -> Any:
     return call("index_add", total, indices, value, axis=axis)
 
 
-def _add_at(acc: Any, indices: Any, values: Any, axis: int) -> None:
-    """acc[..., indices, ...] += values along `axis`, counting repeated indices."""
-    np.add.at(np.moveaxis(acc, axis, 0), indices, _indices_first(values, np.ndim(indices), axis))
-
-
-def _indices_first(values: Any, count: int, axis: int) -> Any:
-    return np.moveaxis(values, range(axis, axis + count), range(count))
-
-
 def _gather_grad_kernel(dy: Any, indices: Any, *holes: Any, axis: int, shape: tuple[int | None, ...]) -> Any:
     result = np.zeros(fill_holes(shape, holes), dy.dtype)
     check_indices(indices, result.shape[axis], "GatherGrad")
-    _add_at(result, indices, dy, axis)
+    accumulate(np.add, result, indices, dy, axis)
     return result
 
 
 def _index_add_kernel(acc: Any, indices: Any, values: Any, axis: int) -> Any:
     check_indices(indices, acc.shape[axis], "IndexAdd")
-    result = np.array(acc)
-    _add_at(result, indices, values, axis)
+    result = np.array(acc, order="C")
+    accumulate(np.add, result, indices, values, axis)
     return result
 
 

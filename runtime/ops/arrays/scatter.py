@@ -5,6 +5,7 @@ Indices are checked: one out of range raises InvalidArgumentError, as TensorFlow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DType, as_dtype
+from runtime.ops.arrays.accumulate import accumulate
 from runtime.ops.arrays.creation import range as range_
 from runtime.ops.arrays.gather import Slices
 from runtime.ops.arrays.joining import concat
@@ -119,7 +121,9 @@ def _scattered(result: Any, how: Any, indices: Any, updates: Any, label: str) ->
     if how is None:
         target[index] = updates
     else:
-        how.at(target, index, updates)
+        indexed = len(index)
+        rows = target.reshape(math.prod(target.shape[:indexed]), *target.shape[indexed:])
+        accumulate(how, rows, np.ravel_multi_index(index, target.shape[:indexed]), updates)
     return result
 
 
@@ -129,7 +133,7 @@ def _scatter_nd_kernel(indices: Any, updates: Any, *holes: Any, shape: tuple[int
 
 def _update_kernel(label: str, how: Any) -> Any:
     def kernel(tensor: Any, indices: Any, updates: Any) -> Any:
-        return _scattered(np.array(tensor), how, indices, updates, label)
+        return _scattered(np.array(tensor, order="C"), how, indices, updates, label)
 
     return kernel
 
@@ -222,7 +226,7 @@ def _infer_extreme(label: str) -> Any:
 
 def _extreme_kernel(label: str, how: Any) -> Any:
     def kernel(tensor: Any, indices: Any, updates: Any) -> tuple:
-        result = _scattered(np.array(tensor), how, indices, updates, label)
+        result = _scattered(np.array(tensor, order="C"), how, indices, updates, label)
         index = tuple(np.moveaxis(indices, -1, 0))
         if not index:
             tensor, whole, index = tensor[None], result[None], (np.zeros(indices.shape[:-1], np.int64),)

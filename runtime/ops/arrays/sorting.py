@@ -10,6 +10,7 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
+from runtime.ops.arrays.accumulate import accumulate
 from runtime.ops.arrays.creation import range as range_
 from runtime.ops.arrays.gather import check_indices
 from runtime.ops.arrays.joining import static_axis
@@ -51,7 +52,7 @@ def _take_grad_kernel(dy: Any, indices: Any, *holes: Any, axis: int, shape: tupl
     result = np.zeros(fill_holes(shape, holes), dy.dtype)
     index = list(np.ogrid[tuple(slice(d) for d in indices.shape)])
     index[axis] = indices
-    np.add.at(result, tuple(index), dy)
+    accumulate(np.add, result.reshape(-1), np.ravel_multi_index(tuple(index), result.shape), dy)
     return result
 
 
