@@ -193,3 +193,6 @@ DEVICE_NARROW_PRODUCT = 8
 DEVICE_LARGE_PRODUCT = 8
 # Elements in which selected ones are counted together, of which one thread writes all: see SELECTION_CHUNK. Estimated.
 DEVICE_SELECTION_CHUNK = 32
+# Rows of a matrix from which all blocks share its factorisation, if there are fewer matrices than blocks. Trades the
+# barrier of the grid for more threads. Estimated.
+DEVICE_LARGE_MATRIX = 128

@@ -104,14 +104,16 @@ def _adapted(work: Compilation, adapt: Callable[[Call], Call]) -> Compilation:
         yield None if call is None else adapt(call)
 
 
-def sequence(graph: Graph, native: Callable[[Graph], Call], interpreted: Callable[[Graph], Call]) -> Call:
+def sequence(
+    graph: Graph, native: Callable[[Graph], Call], interpreted: Callable[[Graph], Call], for_device: bool
+) -> Call:
     """A callable for the graph's inputs, made from the callables for its native and its other parts."""
     split = rewrite("complex parts", graph)
     if split is not None:
-        return _with_complex(graph, sequence(split, native, interpreted))
-    if all(is_native(node) for node in graph.nodes) and _weight(graph.nodes) <= SEGMENT_LIMIT:
+        return _with_complex(graph, sequence(split, native, interpreted, for_device))
+    if all(is_native(node, for_device) for node in graph.nodes) and _weight(graph.nodes) <= SEGMENT_LIMIT:
         return native(graph)
-    graph, given, steps = _steps(graph, None)
+    graph, given, steps = _steps(graph, None, for_device)
     made: dict[str, Call] = {}
     for step in steps:
         if step.description not in made:
@@ -149,13 +151,15 @@ def parts(graph: Graph) -> list[tuple[bool, Graph]]:
     return [(step.native, step.part) for step in _steps(graph, None)[2]]
 
 
-def _steps(graph: Graph, tier_up: Callable[[], Accelerator] | None) -> tuple[Graph, list[Any], list[_Step]]:
+def _steps(
+    graph: Graph, tier_up: Callable[[], Accelerator] | None, for_device: bool = False
+) -> tuple[Graph, list[Any], list[_Step]]:
     """The graph, rewritten so that repetitions become equal; the values of the inputs that this adds; and its steps."""
-    long = [nodes for native, nodes in _runs(graph) if native and _weight(nodes) > SEGMENT_LIMIT]
+    long = [nodes for native, nodes in _runs(graph, for_device) if native and _weight(nodes) > SEGMENT_LIMIT]
     same = rewrite("repetitions", graph, long)
     graph, given = same or (graph, [])
     users = _users(graph)
-    steps = [_Step(graph, native, nodes, users, tier_up) for native, nodes in segments(graph)]
+    steps = [_Step(graph, native, nodes, users, tier_up) for native, nodes in segments(graph, for_device)]
 
     def joined(group: Sequence[_Step]) -> _Step:
         if len(group) == 1:
@@ -211,11 +215,11 @@ def _weight(nodes: Sequence[Node]) -> int:
     return sum(1 + sum(_weight(region.nodes) for region in node.regions) for node in nodes)
 
 
-def segments(graph: Graph) -> list[tuple[bool, list[Node]]]:
+def segments(graph: Graph, for_device: bool = False) -> list[tuple[bool, list[Node]]]:
     """The nodes in program order, split where nativeness changes, and into subgraphs where a run is too long."""
     returned = set(graph.outputs)
     cuts: list[tuple[bool, list[Node]]] = []
-    for native, nodes in _runs(graph):
+    for native, nodes in _runs(graph, for_device):
         too_long = native and _weight(nodes) > SEGMENT_LIMIT
         cuts += [(native, part) for part in (split_run(nodes, SEGMENT_LIMIT) if too_long else [nodes])]
     # Every segment has its own copies of the constants that it uses; constants that are results get a segment.
@@ -223,9 +227,9 @@ def segments(graph: Graph) -> list[tuple[bool, list[Node]]]:
     return [*([(False, results)] if results else []), *cuts]
 
 
-def _runs(graph: Graph) -> list[tuple[bool, list[Node]]]:
+def _runs(graph: Graph, for_device: bool) -> list[tuple[bool, list[Node]]]:
     """The nodes without constants, split where nativeness changes."""
-    return runs(graph, lambda node: not _has_too_many_operands(node) and is_native(node))
+    return runs(graph, lambda node: not _has_too_many_operands(node) and is_native(node, for_device))
 
 
 def runs(graph: Graph, key: Callable[[Node], Any]) -> list[tuple[Any, list[Node]]]:

@@ -103,19 +103,19 @@ class PlacedGraph:
         parts = library_products.cuts(graph)
         if parts and self.place.backend.multiplies():
             return part_by_part(graph, parts, self._with_or_without_product)
-        return sequence(graph, self._native, self._interpreted)
+        return sequence(graph, self._native, self._interpreted, for_device=True)
 
     def _with_or_without_product(self, number: int, part: Graph) -> Call:
         """A part that is a product for the library, or has none."""
         if any(map(library_products.is_large, part.nodes)):
             self.products.append(LibraryProduct(part, self.place, lambda: self._native(part)))
             return self.products[-1]
-        return sequence(part, self._native, self._interpreted)
+        return sequence(part, self._native, self._interpreted, for_device=True)
 
     def whole(self) -> Call:
         """The graph as one kernel. Raises NotNative."""
         for node in self.graph.nodes:
-            found = why_interpreted(node)
+            found = why_interpreted(node, for_device=True)
             if found is not None:
                 raise NotNative(found[0])
         parts = library_products.cuts(self.graph)
@@ -147,7 +147,7 @@ class PlacedGraph:
     def _by_host(self, part: Graph) -> Call:
         """A loop or conditional whose regions become parts of their own."""
         (node,) = (node for node in part.nodes if not is_constant(node))
-        found = why_interpreted(node)
+        found = why_interpreted(node, for_device=True)
         where = f" at {errors.place(*node.span[:2])}" if node.span else ""
         self.by_host.append((f"{node.op.name}{where}", found[0] if found else "it has no form for GPUs as a whole"))
         run = steered(node, self._compiled_in_parts)
@@ -212,14 +212,14 @@ class PlacedGraph:
 
     def _interpreted(self, part: Graph) -> Call:
         nodes = [node for node in part.nodes if node.op.name != "constant"]
-        reasons = [found[0] for node in nodes if (found := why_interpreted(node))]
+        reasons = [found[0] for node in nodes if (found := why_interpreted(node, for_device=True))]
         return self._divided(part, reasons[0] if reasons else "")
 
     def _on_cpu(self, part: Graph, why: str, call: Call) -> Call:
         nodes = [node for node in part.nodes if node.op.name != "constant"]
         culprits = [node for node in nodes if not (node.op.effect or node.op.calls_python)]
         if culprits and not devices.get_soft_device_placement():
-            found = next(((n, r) for n in culprits if (r := why_interpreted(n))), None)
+            found = next(((n, r) for n in culprits if (r := why_interpreted(n, for_device=True))), None)
             node, reason = (found[1][1], found[1][0]) if found else (culprits[0], why)
             raise no_form(node.op.label, reason, self.place, node.span)
         if nodes:
@@ -243,7 +243,9 @@ class PlacedGraph:
 def _has_work_for_gpu(node: Node) -> bool:
     """Whether a loop or conditional computes with arrays in a way that GPUs can."""
     return node.op.name in STEERED and any(
-        not inner.regions and is_native(inner) and any(getattr(v.type, "shape", ()) != () for v in inner.outputs)
+        not inner.regions
+        and is_native(inner, for_device=True)
+        and any(getattr(v.type, "shape", ()) != () for v in inner.outputs)
         for region in node.regions
         for inner in region.walk()
         if not is_constant(inner)

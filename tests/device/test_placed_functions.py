@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.codegen import cost_model
 from runtime.context import placing
 from tests.device.on_device import gpus
 from tests.device.test_programs import MATRIX, VECTOR, descent, distances, fractal, growing, newton, recurrence, stencil
@@ -51,6 +52,28 @@ def check(program: Any, *arguments: Any, tolerance: float = 2e-5) -> None:
 )  # fmt: skip
 def test_loops(program: Any, argument: Any) -> None:
     check(program, argument)
+
+
+def large_factors(a: Any, v: Any) -> Any:
+    """What the processor leaves to LAPACK and NumPy because of its size."""
+    symmetric = ag.matmul(a, a, transpose_b=True)
+    factor = ag.linalg.cholesky(symmetric)
+    return (
+        ag.linalg.solve(a, a[:, :3] * 2.0), ag.linalg.inv(a), factor, ag.linalg.slogdet(a)[1],
+        ag.linalg.triangular_solve(factor, a[:, :2]), ag.sort(v),
+    )  # fmt: skip
+
+
+def test_size_sends_nothing_to_the_processor() -> None:
+    size = cost_model.DEVICE_LARGE_MATRIX + 3
+    matrix = np.random.default_rng(6).normal(size=(size, size)) + 20 * np.eye(size)
+    ag.config.set_soft_device_placement(False)
+    try:
+        check(large_factors, matrix, np.random.default_rng(7).normal(size=cost_model.SORT_ROW * 2), tolerance=1e-9)
+        with pytest.raises(ag.errors.InvalidArgumentError, match="Input is not invertible"):
+            ag.function(ag.linalg.inv)(on_gpu(matrix * 0.0))
+    finally:
+        ag.config.set_soft_device_placement(True)
 
 
 def test_blocks_place_functions() -> None:

@@ -188,16 +188,41 @@ def grouped(x: Any) -> Any:
     return ag.repeat(sums, counts, axis=0) * 2.0, ag.sort(x, axis=-1) * ag.range(30.0), keys
 
 
+def factored(x: Any) -> Any:
+    """Several matrices, of which blocks take one each, and one that is singular for nobody but its determinant."""
+    square = x[:30] + 9.0 * ag.eye(30)
+    several = ag.reshape(x[:, :27], [40, 3, 9])[:, :, :3] * 0.2 + 2.0 * ag.eye(3)
+    symmetric = ag.matmul(several, several, transpose_b=True)
+    factor = ag.linalg.cholesky(symmetric)
+    return (
+        ag.linalg.solve(square, x[:30, :7]), ag.linalg.inv(several), factor, ag.linalg.det(several),
+        ag.linalg.triangular_solve(factor, several, adjoint=True), ag.linalg.slogdet(square),
+        ag.linalg.det(x[:3, :3] * 0.0),
+    )  # fmt: skip
+
+
 PROGRAMS: list[tuple[Any, Any]] = [
     (newton, VECTOR), (descent, VECTOR), (stencil, VECTOR), (recurrence, MATRIX), (growing, VECTOR),
     (sieve, np.int32(32)), (distances, MATRIX), (attention, MATRIX), (edit_distance, MATRIX), (fractal, VECTOR - 1.2),
     (drawn, VECTOR), (own_trips, VECTOR), (written, VECTOR), (histogram, MATRIX), (exchanged, MATRIX),
     (running, MATRIX), (ordered, MATRIX), (products, MATRIX), (bits, MATRIX), (chosen, MATRIX),
-    (grouped, MATRIX),
+    (grouped, MATRIX), (factored, MATRIX),
 ]  # fmt: skip
 
 
-DIFFERENTIABLE = (descent, stencil, recurrence, attention, growing, exchanged, running, products, chosen, grouped)
+DIFFERENTIABLE = (
+    descent,
+    stencil,
+    recurrence,
+    attention,
+    growing,
+    exchanged,
+    running,
+    products,
+    chosen,
+    grouped,
+    factored,
+)
 
 
 def gradient_of(program: Any) -> Any:

@@ -107,12 +107,19 @@ def solved(matrix: Any, at: int, size: int, out: Any, to: int, columns: int) -> 
                 out[to + i * columns + j] -= factor * out[to + k * columns + j]
     for i in range(size - 1, -1, -1):
         row = at + i * size
-        for k in range(i + 1, size):
+        for k in range(size - 1, i, -1):
             for j in range(columns):
                 out[to + i * columns + j] -= matrix[row + k] * out[to + k * columns + j]
         for j in range(columns):
             out[to + i * columns + j] /= matrix[row + i]
     return swaps
+
+
+@njit(nogil=True)
+def solve_each(matrices: Any, count: int, size: int, out: Any, columns: int, swaps: Any) -> None:
+    """`solved` for each of several matrices; swaps: gets what it returns."""
+    for number in range(count):
+        swaps[number] = solved(matrices, number * size * size, size, out, number * size * columns, columns)
 
 
 @njit(nogil=True)
@@ -132,8 +139,8 @@ def distinct(x: Any, keys: Any, size: int, table: Any, width: int, firsts: Any, 
     keys: an integer for each element, the same for equal ones. table: scratch memory of 2**width elements, for open
     addressing with multiplicative hashing (Knuth, "Sorting and Searching", 6.4).
     """
-    for slot in range(1 << width):
-        table[slot] = 0
+    for free in range(1 << width):
+        table[free] = 0
     last = (1 << width) - 1
     count = 0
     for i in range(size):
@@ -273,3 +280,20 @@ def substituted(
         for j in range(columns):
             out[to + i * columns + j] /= pivot
     return True
+
+
+@njit(nogil=True)
+def cholesky_of_each(matrices: Any, count: int, size: int, sound: Any) -> None:
+    """`cholesky` for each of several matrices; sound: gets what it returns."""
+    for number in range(count):
+        sound[number] = cholesky(matrices, number * size * size, size)
+
+
+@njit(nogil=True)
+def substitute_each(
+    matrices: Any, count: int, size: int, out: Any, columns: int, lower: bool, transposed: bool, sound: Any
+) -> None:
+    """`substituted` for each of several matrices; sound: gets what it returns."""
+    for number in range(count):
+        begin = number * size * size
+        sound[number] = substituted(matrices, begin, size, out, number * size * columns, columns, lower, transposed)

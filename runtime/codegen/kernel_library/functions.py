@@ -18,12 +18,15 @@ from runtime.codegen.backends.numba_backend.math_intrinsics import INTRINSICS
 from runtime.codegen.backends.numba_backend.threading_library import here, in_threads, part, recursive  # noqa: F401  for kernels
 from runtime.codegen.kernel_library.algorithms import (  # noqa: F401  for kernels
     cholesky,
+    cholesky_of_each,
     distinct,
     hash_width,
     merge_runs,
     order_of_row,
     place_in,
+    solve_each,
     solved,
+    substitute_each,
     substituted,
     top_of_row,
 )

@@ -32,7 +32,7 @@ from runtime.codegen.kernel.source import (
 )
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.recursion import CONSTANTS, complete, empty_buffers, expand_failures, function_of, given_to
-from runtime.codegen.lower.state import EMITTERS, REFUSALS, Lowering
+from runtime.codegen.lower.state import EMITTERS, LEFT_TO_LIBRARIES, REFUSALS, Lowering
 from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table of emitters)
     checks,
     concat,
@@ -71,19 +71,20 @@ from runtime.shapes import element_count
 from runtime.types import StackType, TensorType
 
 
-def is_native(node: Node) -> bool:
-    """Whether the node and everything in its regions can be compiled."""
+def is_native(node: Node, for_device: bool = False) -> bool:
+    """Whether the node and everything in its regions can be compiled, and should be. for_device: for a GPU."""
     try:
-        _check_native(node)
+        _check_native(node, for_device)
     except NotNative:
         return False
     return True
 
 
-def why_interpreted(node: Node) -> tuple[str, Node] | None:
-    """Why a node can't be compiled, and which node causes that (itself or one in its regions); None if it can."""
+def why_interpreted(node: Node, for_device: bool = False) -> tuple[str, Node] | None:
+    """Why a node can't be compiled, and which node causes that (itself or one in its regions); None if it can.
+    for_device: for a GPU."""
     try:
-        _check_native(node)
+        _check_native(node, for_device)
     except NotNative as reason:
         return str(reason), reason.node or node
     return None
@@ -94,7 +95,7 @@ _DEEPEST = 90
 _BLOCKS = {"while": 2, "cond": 1}  # blocks around the statements of a region
 
 
-def _check_native(node: Node, depth: int = 0) -> None:
+def _check_native(node: Node, for_device: bool, depth: int = 0) -> None:
     depth += _BLOCKS.get(node.op.name, 1 if node.regions else 0)
     if depth > _DEEPEST:
         raise NotNative(f"branches (each `elif` is one) and loops are nested more than {_DEEPEST} blocks deep", node)
@@ -107,14 +108,15 @@ def _check_native(node: Node, depth: int = 0) -> None:
             raise NotNative(f"op '{node.op.name}': {reason}", node) from None
         if node.op.widens and isinstance(value.type, StackType) and value.type.element.dtype.is_narrow:
             raise NotNative(f"op '{node.op.name}' on a stack of {value.type.element.dtype.name}", node)
-    refusal = REFUSALS[node.op.name](node) if node.op.name in REFUSALS else None
-    if refusal is not None:
-        raise NotNative(f"op '{node.op.name}': {refusal}", node)
+    for table in (REFUSALS,) if for_device else (REFUSALS, LEFT_TO_LIBRARIES):
+        refusal = table[node.op.name](node) if node.op.name in table else None
+        if refusal is not None:
+            raise NotNative(f"op '{node.op.name}': {refusal}", node)
     for region in node.regions:
         for value in region.inputs:
             slot_of(value.type)
         for inner in region.nodes:
-            _check_native(inner, depth)
+            _check_native(inner, for_device, depth)
 
 
 def lower(graph: Graph, assuming: bool = True, for_device: bool = False) -> KernelSource:
@@ -125,7 +127,7 @@ def lower(graph: Graph, assuming: bool = True, for_device: bool = False) -> Kern
     for the threads or the caches of a CPU.
     """
     for node in graph.nodes:
-        _check_native(node)
+        _check_native(node, for_device)
     graph = rewrite("narrow floats", rewrite("recursive captures", graph))
     equal: dict[str, Polynomial] = {}
     while True:

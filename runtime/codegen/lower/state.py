@@ -45,6 +45,8 @@ Emitter = Callable[["Lowering", Node], None]
 EMITTERS: dict[str, Emitter] = {}
 # op name -> a function that says why a node of this op can't be compiled, or returns None.
 REFUSALS: dict[str, Callable[[Node], str | None]] = {}
+# The same of nodes that the processor leaves to a library's function, because that is faster; GPUs compile them.
+LEFT_TO_LIBRARIES: dict[str, Callable[[Node], str | None]] = {}
 
 
 def emitter(*names: str) -> Callable[[Emitter], Emitter]:

@@ -10,16 +10,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime import dtypes
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Scalar, Virtual, product
-from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
+from runtime.codegen.lower.state import LEFT_TO_LIBRARIES, Lowering, emitter
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import Array as ArrayType
 
 
-def _refusal(node: Node) -> str | None:
+def _reason(node: Node) -> str | None:
     rows = node.inputs[0].shape[-1]
     is_left = rows is not None and rows > cost_model.FACTORIZATION_ROWS
     return f"a matrix of {rows} rows, which LAPACK handles faster" if is_left else None
@@ -29,7 +31,7 @@ _FACTORS = (
     "matrix_inverse", "matrix_solve", "matrix_determinant", "log_matrix_determinant", "cholesky",
     "matrix_triangular_solve",
 )  # fmt: skip
-REFUSALS.update(dict.fromkeys(_FACTORS, _refusal))
+LEFT_TO_LIBRARIES.update(dict.fromkeys(_FACTORS, _reason))
 
 
 def _need_equal(low: Lowering, node: Node, got: Sequence[ir.Expr], wanted: Sequence[ir.Expr], message: str) -> None:
@@ -70,27 +72,55 @@ def _copied(low: Lowering, value: Value, transposed: bool = False) -> Array:
 
 def _solve(low: Lowering, node: Node, matrices: Array, out: Array, message: str) -> None:
     """Adds the elimination of each matrix; `out` holds the right sides."""
-    size, columns = matrices.dims[-1], out.dims[-1]
-    matrix, right_sides = matrices.buffer.variable, out.buffer.variable
-    _each(
-        low, node, matrices, message,
-        lambda at: ir.call("lib.solved", matrix, at * size, size, right_sides, at * columns, columns).compare("<", 0),
-    )  # fmt: skip
+    swaps = _Each(low, matrices, dtypes.int64).results("solve", out.buffer.variable, out.dims[-1])
+    swaps.check(node, message, lambda found: found.compare("<", 0))
 
 
-def _each(low: Lowering, node: Node, matrices: Array, message: str, failed: Callable[[ir.Expr], ir.Expr]) -> None:
-    """Adds a loop over matrices. failed: gives the condition under which a matrix fails, from the number of its first
-    row."""
-    size = matrices.dims[-1]
-    count = low.atom(product(matrices.dims[:-2]))
-    index = ir.ZERO if count == ir.ONE else low.index_name(0)
-    with low.nested() as block:
-        wrong = low.assign(failed(index * size), "wrong")
-        low.fail_when(wrong, "InvalidArgumentError", message, node, (), node.op.label)
-    if count == ir.ONE:
-        low.add(*block)
-    else:
-        low.loop(index, count, block)
+class _Each:
+    """A library function that takes square matrices one by one, and its results: a variable where there is one matrix,
+    else an array."""
+
+    def __init__(self, low: Lowering, matrices: Array, dtype: DType) -> None:
+        self._low, self._matrices, self._dtype = low, matrices, dtype
+        self.count = low.atom(product(matrices.dims[:-2]))
+        self._results: ir.Expr
+
+    def results(self, name: str, *arguments: ir.Expr) -> _Each:
+        """Adds the call of a function (see `_FUNCTIONS`)."""
+        low, matrix, size = self._low, self._matrices.buffer.variable, self._matrices.dims[-1]
+        one, each = _FUNCTIONS[name]
+        if self.count == ir.ONE and not low.for_device:
+            given: list[ir.Expr] = [matrix, ir.ZERO, size]
+            for argument in arguments:  # of an array, where it begins
+                given += [argument, ir.ZERO] if isinstance(argument.type, ArrayType) else [argument]
+            self._results = low.assign(ir.call(one, *given), "found")
+        else:
+            self._results = low.new_buffer(self.count, self._dtype, "found").variable
+            low.add(ir.Run(ir.call(each, matrix, self.count, size, *arguments, self._results)))
+        return self
+
+    def of(self, number: ir.Expr) -> ir.Expr:
+        """The result for a matrix."""
+        return ir.load(self._results, number) if isinstance(self._results.type, ArrayType) else self._results
+
+    def check(self, node: Node, message: str, failed: Callable[[ir.Expr], ir.Expr]) -> None:
+        """Adds checks that no result shows a failure."""
+        low, number = self._low, self._low.index_name(0)
+        with low.nested() as block:
+            wrong = failed(self.of(number))
+            low.fail_when(wrong, "InvalidArgumentError", message, node, (), node.op.label)
+        if isinstance(self._results.type, ArrayType):
+            low.loop(number, self.count, block)
+        else:
+            low.add(*block)
+
+
+# For one matrix from an offset on, and for several from the first element on, whose results go into an array.
+_FUNCTIONS = {
+    "solve": ("lib.solved", "lib.solve_each"),
+    "cholesky": ("lib.cholesky", "lib.cholesky_of_each"),
+    "substitute": ("lib.substituted", "lib.substitute_each"),
+}
 
 
 @emitter("matrix_inverse")
@@ -115,11 +145,8 @@ def _equations(low: Lowering, node: Node) -> None:
 @emitter("cholesky")
 def _cholesky(low: Lowering, node: Node) -> None:
     matrices = _matrices(low, node)
-    size = matrices.dims[-1]
-    _each(
-        low, node, matrices, "Cholesky decomposition was not successful. The input might not be valid.",
-        lambda at: ir.negated(ir.call("lib.cholesky", matrices.buffer.variable, at * size, size)),
-    )  # fmt: skip
+    message = "Cholesky decomposition was not successful. The input might not be valid."
+    _Each(low, matrices, dtypes.bool_).results("cholesky").check(node, message, ir.negated)
     low.define(node.outputs[0], matrices)
 
 
@@ -128,16 +155,9 @@ def _triangular(low: Lowering, node: Node) -> None:
     _need_square(low, node)
     array = low.array(node.inputs[0])
     out = _right_sides(low, node, array)
-    size, columns = array.dims[-1], out.dims[-1]
-    _each(
-        low, node, array, "Input matrix is not invertible.",
-        lambda at: ir.negated(
-            ir.call(
-                "lib.substituted", array.buffer.variable, at * size, size, out.buffer.variable, at * columns,
-                columns, ir.truth(node.attrs["lower"]), ir.truth(node.attrs["adjoint"]),
-            )
-        ),
-    )  # fmt: skip
+    sides = (ir.truth(node.attrs["lower"]), ir.truth(node.attrs["adjoint"]))
+    sound = _Each(low, array, dtypes.bool_).results("substitute", out.buffer.variable, out.dims[-1], *sides)
+    sound.check(node, "Input matrix is not invertible.", ir.negated)
     low.define(node.outputs[0], out)
 
 
@@ -180,19 +200,19 @@ def _of_pivots(
     pivot."""
     matrices = _matrices(low, node)
     size, matrix, dims = matrices.dims[-1], matrices.buffer.variable, matrices.dims[:-2]
-    count = low.atom(product(dims))
-    outs = [low.new_buffer(count, output.dtype, output.name) for output in node.outputs]
+    every = _Each(low, matrices, dtypes.int64).results("solve", matrix, ir.ZERO)
+    outs = [low.new_buffer(every.count, output.dtype, output.name) for output in node.outputs]
     index, k = low.index_name(0), low.index_name(1)
     with low.nested() as block:
         at = low.assign(index * size * size, "at")
-        swaps = low.assign(ir.call("lib.solved", matrix, at, size, matrix, 0, 0), "swaps")
+        swaps = low.assign(every.of(index), "swaps")
         totals = [low.assign(each, "total") for each in start(swaps, matrices.dtype)]
         # The elimination of a singular matrix stopped early, so its pivots are skipped.
         body = step(ir.load(matrix, at + k * (size + 1)), *totals)
         low.loop(k, swaps.compare(">=", 0).choose(size, 0), body)
         for out, total in zip(outs, totals):
             low.add(ir.store(out.variable, index, total))
-    low.loop(index, count, block)
+    low.loop(index, every.count, block)
     for output, out in zip(node.outputs, outs):
         if dims:
             low.define(output, Array(out, dims))

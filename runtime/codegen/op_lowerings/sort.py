@@ -15,7 +15,7 @@ from runtime import dtypes
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Dims, product
-from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
+from runtime.codegen.lower.state import LEFT_TO_LIBRARIES, REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.gather import place_of
 from runtime.codegen.op_lowerings.slice import zeros
 from runtime.codegen.op_lowerings.view import filled
@@ -30,8 +30,6 @@ def _refusal(node: Node) -> str | None:
         return f"elements of {first.dtype.name}"
     if first.type.rank is None or node.attrs["axis"] != first.type.rank - 1:  # type: ignore[union-attr]
         return "an axis other than the last"
-    if node.op.name == "argsort" and (first.shape[-1] or 0) > cost_model.SORT_ROW:
-        return "rows that NumPy sorts faster"
     return None if node.op.name == "argsort" else _unequal_leads(first.shape, node.inputs[1].shape, True)
 
 
@@ -55,6 +53,9 @@ def _need_equal_leads(low: Lowering, node: Node, table: Dims, places: Dims, or_o
 
 
 REFUSALS.update(dict.fromkeys(["argsort", "take_along"], _refusal))
+LEFT_TO_LIBRARIES["argsort"] = lambda node: (
+    "rows that NumPy sorts faster" if (node.inputs[0].shape[-1] or 0) > cost_model.SORT_ROW else None
+)
 
 
 def _each_row(low: Lowering, node: Node, rows: ir.Expr, call: Callable[[ir.Expr], ir.Call]) -> None:
