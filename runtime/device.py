@@ -310,8 +310,8 @@ def logical_gpus() -> list[LogicalGPU]:
                         found.append(LogicalGPU(f"GPU:{len(found)}", backend, limit))
                 if not found:
                     return []
+                _start_placing()  # first: other threads take GPUs that they see for ready
                 _state.gpus = found
-                _start_placing()
     return _state.gpus
 
 

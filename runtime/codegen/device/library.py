@@ -11,6 +11,7 @@ from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.backends import llvm_backend
+from runtime.codegen.device.factorizations import FACTORS
 from runtime.codegen.math import gpu_functions
 from runtime.codegen.math.function_table import FORMULAS
 from runtime.kernel_ir import ir
@@ -23,8 +24,6 @@ from runtime.llvm.program import Library
 # Products: for large matrices, a block computes one tile at a time. Its threads copy parts of both operands to shared
 # memory, and each thread computes several rows and columns of the tile, so that each load serves several products. If
 # there are fewer elements than threads, a warp computes an element.
-# Factors of matrices: a block takes a matrix; the grid takes one after the other if they are few and large. An element
-# is changed in the same order as on the processor.
 # Sorting: each element of two sorted runs finds its position alone, from the number of elements of the other run before
 # it. Logarithms of the gamma function: Lanczos' series with the coefficients of Press and others ("Numerical Recipes",
 # 3rd edition, 6.1), with an absolute or relative error of at most 1e-14.
@@ -99,27 +98,6 @@ def warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
 
 
 TILED
-
-
-def solve_each(matrices, count, size, out, columns, swaps):
-    if count < gpu.blocks() and size >= LARGE_MATRIX:
-        grid_solve_each(matrices, count, size, out, columns, swaps)
-    else:
-        block_solve_each(matrices, count, size, out, columns, swaps)
-
-
-def cholesky_of_each(matrices, count, size, sound):
-    if count < gpu.blocks() and size >= LARGE_MATRIX:
-        grid_cholesky_of_each(matrices, count, size, sound)
-    else:
-        block_cholesky_of_each(matrices, count, size, sound)
-
-
-def substitute_each(matrices, count, size, out, columns, lower, transposed, sound):
-    if count < gpu.blocks() and size >= LARGE_MATRIX:
-        grid_substitute_each(matrices, count, size, out, columns, lower, transposed, sound)
-    else:
-        block_substitute_each(matrices, count, size, out, columns, lower, transposed, sound)
 
 
 FACTORS
@@ -222,174 +200,6 @@ def lgamma(x):
                 found = 1.1447298858494002 - lib.log(abs(lib.sin(3.141592653589793 * part))) - log_gamma(1.0 - y)
     return found
 """
-
-# Of matrices, by a TEAM of threads that starts with one of them, and takes every so many.
-_FACTORS = """
-def TEAM_solve_each(matrices, count, size, out, columns, swaps):
-    number = FIRST
-    while number < count:
-        at = number * size * size
-        to = number * size * columns
-        found = 0
-        k = 0
-        while k < size and found >= 0:
-            own = at + k * size
-            pivot = own
-            for i in range(k + 1, size):
-                row = at + i * size
-                pivot = row if abs(matrices[row + k]) > abs(matrices[pivot + k]) else pivot
-            if matrices[pivot + k] == 0:
-                found = -1
-            BARRIER()
-            if found >= 0:
-                if pivot != own:
-                    found = found + 1
-                    other = (pivot - at) // size
-                    j = THREAD
-                    while j < size + columns:
-                        if j < size:
-                            kept = matrices[own + j]
-                            matrices[own + j] = matrices[pivot + j]
-                            matrices[pivot + j] = kept
-                        else:
-                            moved = out[to + k * columns + j - size]
-                            out[to + k * columns + j - size] = out[to + other * columns + j - size]
-                            out[to + other * columns + j - size] = moved
-                        j = j + THREADS
-                    BARRIER()
-                i = k + 1 + THREAD
-                while i < size:
-                    matrices[at + i * size + k] = matrices[at + i * size + k] / matrices[own + k]
-                    i = i + THREADS
-                BARRIER()
-                left = size - k - 1
-                width = left + columns
-                element = THREAD
-                while element < left * width:
-                    i = k + 1 + element // width
-                    j = element % width
-                    factor = matrices[at + i * size + k]
-                    if j < left:
-                        place = at + i * size + k + 1 + j
-                        matrices[place] = matrices[place] - factor * matrices[own + k + 1 + j]
-                    else:
-                        place = to + i * columns + j - left
-                        out[place] = out[place] - factor * out[to + k * columns + j - left]
-                    element = element + THREADS
-                BARRIER()
-            k = k + 1
-        i = size - 1 if found >= 0 else -1
-        while i >= 0:
-            j = THREAD
-            while j < columns:
-                out[to + i * columns + j] = out[to + i * columns + j] / matrices[at + i * size + i]
-                j = j + THREADS
-            BARRIER()
-            element = THREAD
-            while element < i * columns:
-                row = element // columns
-                j = element % columns
-                place = to + row * columns + j
-                out[place] = out[place] - matrices[at + row * size + i] * out[to + i * columns + j]
-                element = element + THREADS
-            BARRIER()
-            i = i - 1
-        if THREAD == 0:
-            swaps[number] = found
-        number = number + STEP
-    gpu.barrier()
-
-
-def TEAM_cholesky_of_each(matrices, count, size, sound):
-    number = FIRST
-    while number < count:
-        at = number * size * size
-        is_sound = True
-        k = 0
-        while k < size and is_sound:
-            pivot = matrices[at + k * size + k]
-            is_sound = not pivot <= 0
-            root = np.sqrt(pivot)
-            BARRIER()
-            i = k + THREAD
-            while i < size and is_sound:
-                matrices[at + i * size + k] = root if i == k else matrices[at + i * size + k] / root
-                i = i + THREADS
-            BARRIER()
-            left = size - k - 1
-            element = THREAD
-            while element < left * left and is_sound:
-                i = k + 1 + element // left
-                j = k + 1 + element % left
-                if j <= i:
-                    place = at + i * size + j
-                    matrices[place] = matrices[place] - matrices[at + i * size + k] * matrices[at + j * size + k]
-                element = element + THREADS
-            BARRIER()
-            k = k + 1
-        element = THREAD
-        while element < size * size:
-            if element % size > element // size:
-                matrices[at + element] = 0
-            element = element + THREADS
-        if THREAD == 0:
-            sound[number] = is_sound
-        number = number + STEP
-    gpu.barrier()
-
-
-def TEAM_substitute_each(matrices, count, size, out, columns, lower, transposed, sound):
-    forward = lower != transposed
-    number = FIRST
-    while number < count:
-        at = number * size * size
-        to = number * size * columns
-        is_sound = True
-        step = 0
-        while step < size and is_sound:
-            i = step if forward else size - 1 - step
-            pivot = matrices[at + i * size + i]
-            is_sound = pivot != 0
-            j = THREAD
-            while j < columns and is_sound:
-                out[to + i * columns + j] = out[to + i * columns + j] / pivot
-                j = j + THREADS
-            BARRIER()
-            element = THREAD
-            while element < (size - 1 - step) * columns and is_sound:
-                later = step + 1 + element // columns
-                j = element % columns
-                row = later if forward else size - 1 - later
-                factor = matrices[at + i * size + row] if transposed else matrices[at + row * size + i]
-                place = to + row * columns + j
-                out[place] = out[place] - factor * out[to + i * columns + j]
-                element = element + THREADS
-            BARRIER()
-            step = step + 1
-        if THREAD == 0:
-            sound[number] = is_sound
-        number = number + STEP
-    gpu.barrier()
-"""
-
-# What the words above stand for: a block for each matrix, or the grid for all of them.
-_TEAMS = {
-    "block": {
-        "THREADS": "gpu.block_size()", "THREAD": "gpu.thread_in_block()", "BARRIER": "gpu.block_barrier",
-        "FIRST": "gpu.block()", "STEP": "gpu.blocks()",
-    },
-    "grid": {
-        "THREADS": "gpu.threads()", "THREAD": "gpu.thread()", "BARRIER": "gpu.barrier", "FIRST": "0", "STEP": "1",
-    },
-}  # fmt: skip
-
-
-def _factors(team: str) -> str:
-    text = _FACTORS.replace("TEAM", team)
-    for word, meaning in _TEAMS[team].items():
-        text = text.replace(word, meaning)
-    return text
-
 
 # Joins the numbers of a warp's lanes by a tree of shuffles, whose root is the first lane.
 _LANES = """\
@@ -600,14 +410,13 @@ def joining_function(kind: str, name: str, join: Join) -> ir.Function:
 def library() -> Library:
     """The library's functions, with those above instead of the processor's."""
     text = _FUNCTIONS.replace("TILED\n", f"{_tiled_matmul(4)}\n\n{_tiled_matmul(2)}")
-    text = text.replace("FACTORS\n", "\n\n".join(map(_factors, _TEAMS)))
+    text = text.replace("FACTORS\n", FACTORS)
     for name, number in _NUMBERS.items():
         text = text.replace(name, str(number))
     return Library(llvm_backend.library_text() + text, formulas)
 
 
 _NUMBERS = {
-    "LARGE_MATRIX": cost_model.DEVICE_LARGE_MATRIX,
     "SHORT": cost_model.DEVICE_SHORT_PRODUCT, "NARROW": cost_model.DEVICE_NARROW_PRODUCT,
     "LARGE": cost_model.DEVICE_LARGE_PRODUCT,
 }  # fmt: skip

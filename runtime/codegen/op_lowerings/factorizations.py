@@ -83,7 +83,7 @@ class _Each:
     def __init__(self, low: Lowering, matrices: Array, dtype: DType) -> None:
         self._low, self._matrices, self._dtype = low, matrices, dtype
         self.count = low.atom(product(matrices.dims[:-2]))
-        self._results: ir.Expr
+        self._results: ir.Var
 
     def results(self, name: str, *arguments: ir.Expr) -> _Each:
         """Adds the call of a function (see `_FUNCTIONS`)."""
