@@ -181,6 +181,7 @@ class SparseTensorSpec:
     __slots__ = ("_shape", "dtype")
     spec_text = True
     __ag_composite__ = "sparse"
+    value_type = SparseTensor
 
     def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
         self._shape = shapes.as_shape(shape)

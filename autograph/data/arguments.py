@@ -25,18 +25,24 @@ from runtime.tensor import SymbolicTensor
 _PROBING: contextvars.ContextVar[bool] = contextvars.ContextVar("probing", default=False)
 
 
-def traced_function(user_function: Callable[..., Any], with_none: bool = False) -> Any:
+def _as_result(value: Any) -> Any:
+    """What a function of elements gives as an element. A list is a tuple, as in TensorFlow: `ag.py_function` and others
+    give the parts of an element that way. Deeper in an element it is a tensor."""
+    return as_element(tuple(value) if isinstance(value, list) else value)
+
+
+def traced_function(user_function: Callable[..., Any], as_elements: bool = False) -> Any:
     """A function of elements as an `ag.function`; it is converted, unless `do_not_convert` keeps the caller from it, or
     it belongs to a library, as what is called in a function does.
 
-    with_none: its arguments or results may hold None.
+    as_elements: its arguments or results may hold None, or its results lists.
     """
-    if with_none:
+    if as_elements:
 
         def converted(*parts: Any) -> Any:
             return converted_argument(user_function)(*parts)
 
-        traced = function(showing(converted, as_element), autograph=False)
+        traced = function(showing(converted, _as_result), autograph=False)
     else:
         of_library = isinstance(user_function, FunctionType) and is_library(user_function)
         traced = function(user_function, autograph=CONVERTING.get() is not False and not of_library)
@@ -53,10 +59,16 @@ def traced_for(user_function: Callable[..., Any], *specs: Any) -> tuple[Any, Any
     """The spec of what a function returns for arguments of these specs, and the traced function."""
     traced = traced_function(user_function, holds_none(specs))
     made = result_spec(traced, *specs)
-    if any(leaf is None for leaf in nest.flatten(made)):
-        traced = traced_function(user_function, with_none=True)
+    if any(leaf is None for leaf in nest.flatten(made)) or _holds_list(made):
+        traced = traced_function(user_function, as_elements=True)
         made = result_spec(traced, *specs)
     return made, traced
+
+
+def _holds_list(structure: Any) -> bool:
+    if isinstance(structure, list):
+        return True
+    return nest.is_nested(structure) and any(map(_holds_list, nest.children(structure)))
 
 
 def has_datasets(spec: Any) -> bool:
@@ -69,7 +81,7 @@ def probed(user_function: Callable[..., Any], *specs: Any) -> Any:
     found: list[Any] = []
 
     def probe(*element: Any) -> Any:
-        found.append(spec_of(as_element(converted_argument(user_function)(*element))))
+        found.append(spec_of(_as_result(converted_argument(user_function)(*element))))
         return convert_to_tensor(0)
 
     token = _PROBING.set(True)
@@ -95,8 +107,8 @@ def mapped_spec(user_function: Callable[..., Any], spec: Any) -> tuple[Any, Call
                 pass
             if not with_datasets:
                 raise
-            return made, converted_argument(user_function)
-    return probed(user_function, *arguments_of(spec)), converted_argument(user_function)
+            return made, showing(converted_argument(user_function), _as_result)
+    return probed(user_function, *arguments_of(spec)), showing(converted_argument(user_function), _as_result)
 
 
 def flat_shapes(types: Any, shapes: Any) -> list[Any]:

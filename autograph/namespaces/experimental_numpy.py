@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from autograph.namespaces import experimental_numpy_random
 from runtime.ops.numpy.namespace import functions
 
 if TYPE_CHECKING:
@@ -11,5 +12,5 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
-globals().update(functions)
-__all__ = sorted(functions)
+globals().update(functions, random=experimental_numpy_random)
+__all__ = sorted([*functions, "random"])

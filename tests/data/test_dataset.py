@@ -348,3 +348,29 @@ def test_counts_are_integers(wrong):
         with pytest.raises(TypeError, match="must be an integer that is known when the dataset is made"):
             getattr(ag.data.Dataset.range(5), method)(wrong)
     assert len(list(ag.data.Dataset.range(5).batch(np.int32(2)))) == len(list(ag.data.Dataset.range(5).batch(2)))
+
+
+class TestListsThatFunctionsGive:
+    """A list is a tuple, and a tensor deeper in an element. Values and specs are TensorFlow 2.21's."""
+
+    number = ag.TensorSpec([], ag.int64)
+
+    def test_a_list_is_a_tuple(self):
+        mapped = Dataset.range(2).map(lambda x: [x, "a"])
+        assert mapped.element_spec == (self.number, ag.TensorSpec([], ag.string))
+        assert list(mapped.as_numpy_iterator()) == [(0, b"a"), (1, b"a")]
+        assert values(Dataset.range(2).map(lambda x: [x, x + 1]).map(lambda a, b: a * 10 + b)) == [1, 12]
+        of_python = Dataset.range(2).map(lambda x: ag.py_function(lambda v: [v, "s"], [x], [ag.int64, ag.string]))
+        assert values(of_python.map(lambda a, b: b)) == [b"s", b"s"]
+
+    def test_a_list_deeper_is_a_tensor(self):
+        mapped = Dataset.range(2).map(lambda x: (x, {"a": [x, x + 1]}))
+        assert mapped.element_spec == (self.number, {"a": ag.TensorSpec([2], ag.int64)})
+        first, second = mapped.as_numpy_iterator()
+        assert (first[0], first[1]["a"].tolist(), second[1]["a"].tolist()) == (0, [0, 1], [1, 2])
+        scanned = Dataset.range(2).scan(np.int64(0), lambda state, x: (state + x, [x, x]))
+        assert scanned.element_spec == ag.TensorSpec([2], ag.int64)
+
+    def test_beside_datasets(self):
+        windows = Dataset.range(4).window(2).map(lambda window: [window.batch(2), 1])
+        assert [(values(rows), int(one)) for rows, one in windows] == [([[0, 1]], 1), ([[2, 3]], 1)]

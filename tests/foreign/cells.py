@@ -41,10 +41,17 @@ def of_notebook(guide: Path, changed: Callable[[str], str]) -> list[Cell]:
     for number, cell in enumerate(json.loads(guide.read_text(encoding="utf-8"))["cells"]):
         if cell["cell_type"] == "code":
             file = f"{guide.with_suffix('')}-{number}.py"
-            text = changed(_without_commands("".join(cell["source"])))
+            text = changed(_as_python("".join(cell["source"])))
             linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
             cells.append(Cell(file, 1, text))
     return cells
+
+
+def _as_python(text: str) -> str:
+    with contextlib.suppress(SyntaxError):
+        ast.parse(text)
+        return text
+    return _without_commands(text)
 
 
 def _without_commands(text: str) -> str:

@@ -155,6 +155,12 @@ def test_indexing_is_numpys(key):
         np.testing.assert_array_equal(result.numpy(), expected)
 
 
+@pytest.mark.parametrize("part", [(True, False, True, True), [True, False, True, True], (0, 3), [2, -1, 2]])
+def test_sequences_among_indices_are_arrays(part):
+    for key in ((slice(None), part), (slice(None), part, 1), (1, part)):
+        np.testing.assert_array_equal(ag.constant(CUBE)[key].numpy(), CUBE[key])
+
+
 @given(st.lists(item, min_size=1, max_size=4).filter(fits))
 @settings(max_examples=100, deadline=None)
 def test_gradient_of_indexing(key):

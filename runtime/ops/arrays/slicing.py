@@ -83,7 +83,7 @@ def _array_key(tensor: Any, key: Any) -> Tensor | None:
 def _is_index_array(part: Any) -> bool:
     if isinstance(part, (Tensor, np.ndarray)) or is_tensor_like(part):
         return part.dtype == dtypes.bool_ or tuple(part.shape) != ()
-    return isinstance(part, list)
+    return isinstance(part, (list, tuple))
 
 
 def _advanced(tensor: Tensor, key: Sequence[Any]) -> Tensor:
