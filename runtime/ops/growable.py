@@ -217,7 +217,7 @@ ROW_ADD: OpDef = register(
         ),
         is_update=True,
         joins="add",
-        updates_once=lambda node: True,
+        rounds_once=lambda node: True,
         keeps_rows=True,
         by_parts=True,
     )

@@ -85,8 +85,9 @@ class OpDef:
     fails_first: bool = False
     # Of updates that compute: the elementwise op that makes the new element of the old one and the update.
     joins: str = ""
-    # Of these: whether a node updates no element twice, so that each is rounded once.
-    updates_once: Callable[[Any], bool] | None = None
+    # Of these: whether a node rounds each element at most once even if each step is rounded: it updates no element
+    # twice, or chooses between numbers.
+    rounds_once: Callable[[Any], bool] | None = None
     # Its result is on the device that the attribute `device` names, even if the operand is a constant.
     is_copy_to_device: bool = False
     # Reads a few elements of its first operand.

@@ -206,7 +206,18 @@ def updates_of_the_same_element(x: Any, y: Any) -> Any:
     return (x,)
 
 
-PROGRAMS = [chain, loop, stored, branches, updates, updates_of_rows, updates_of_the_same_element]
+def updates_of_several(x: Any, y: Any) -> Any:
+    """Several elements that differ, and extremes of elements that may be the same."""
+    for i in ag.range(8):
+        x = ag.tensor_scatter_nd_add(x, [[7], [2], [0]], [y[i], 0.125 * y[i], 3.0 * y[i + 1]])
+        y = ag.tensor_scatter_nd_max(y, ag.stack([[i], [i + 1], [i]]), ag.stack([x[i], x[0], x[2]]))
+        x = ag.tensor_scatter_nd_min(x, ag.stack([[i], [i]]), ag.stack([y[i], 2.0 * y[i + 1]]))
+    return x, y
+
+
+PROGRAMS = [
+    chain, loop, stored, branches, updates, updates_of_rows, updates_of_the_same_element, updates_of_several,
+]  # fmt: skip
 
 
 @NARROW
@@ -229,8 +240,11 @@ def test_the_passes_show_where_float32_is_used() -> None:
     assert "float32[3] = cast(%x)" in changes and "bfloat16[3] = cast(" in changes
 
 
+GRADIENTS = [chain, loop, updates, updates_of_rows, updates_of_several]
+
+
 @NARROW
-@pytest.mark.parametrize("program", [chain, loop, updates, updates_of_rows], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", GRADIENTS, ids=lambda f: f.__name__)
 def test_gradients(program: Callable[..., Any], dtype: DType) -> None:
     """Of a compiled step: the bits of eager Python's."""
     random = np.random.default_rng(3)
@@ -259,10 +273,29 @@ def largest(x: Any) -> Any:
     return ag.reduce_sum(x)
 
 
+def added_to_several(x: Any) -> Any:
+    for _ in ag.range(1, ag.shape(x)[0]):
+        x = ag.tensor_scatter_nd_add(x, [[0], [2]], [x[1] * x[0], x[2]])
+    return ag.reduce_sum(x)
+
+
+def largest_of_several(x: Any) -> Any:
+    for i in ag.range(1, ag.shape(x)[0]):
+        x = ag.tensor_scatter_nd_max(x, ag.stack([[i], [i - 1]]), ag.stack([x[i - 1] * 2.0, x[0]]))
+    return ag.reduce_sum(x)
+
+
 @NARROW
-@pytest.mark.parametrize("program", [added, largest], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", [added, largest, added_to_several], ids=lambda f: f.__name__)
 def test_work_of_updates_is_linear(program: Callable[..., Any], dtype: DType) -> None:
     """An update converts the element that it changes, not the array; so does its gradient."""
     counts = [value_and_gradients(program, ag.ones([size], dtype)) for size in (20, 40, 80)]
     for small, middle, large in zip(*counts):
         assert large - middle <= 2.1 * (middle - small)
+
+
+@NARROW
+def test_work_of_extremes_of_several_elements_is_linear(dtype: DType) -> None:
+    """Extremes choose between numbers, so it doesn't matter whether the elements differ."""
+    small, middle, large = (value_and_gradients(largest_of_several, ag.ones([n], dtype), 0)[0] for n in (20, 40, 80))
+    assert large - middle <= 2.1 * (middle - small)

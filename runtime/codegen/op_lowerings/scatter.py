@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.names import joined
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, Vector, product
 from runtime.codegen.loops.access import total as total_of
@@ -21,7 +22,7 @@ from runtime.codegen.op_lowerings.gather import place_of
 from runtime.codegen.op_lowerings.slice import writable, zeros
 from runtime.codegen.op_lowerings.view import bind, filled
 from runtime.codegen.symbolic.ranges import Atom, Range, index_of, learn_inside, outside
-from runtime.dtypes import bool_
+from runtime.dtypes import bool_, float32
 from runtime.graph.ir import Node, Value
 from runtime.graph.making import known_array
 from runtime.kernel_ir import ir
@@ -204,6 +205,11 @@ class _Flags:
         old = self.old.variable
         _walk(low, self.node, self.indices, self.places, lambda at, k: ir.store(old, k, ir.load(total, at)))
 
+    def _are_equal(self, a: ir.Expr, b: ir.Expr) -> ir.Expr:
+        dtype = self.total.dtype
+        wide = float32 if dtype.is_narrow else dtype  # the bits of equal numbers may differ
+        return scalars.convert(a, dtype, wide).compare("==", scalars.convert(b, dtype, wide))
+
     def compare(self) -> None:
         low, total = self.low, self.total.buffer.variable
         dims = (*self.places.outer, *self.places.inner)
@@ -211,7 +217,7 @@ class _Flags:
         if self.at is not None:
             after = [low.assign(ir.load(total, place), "after") for place in self.at]
             for output, values in zip(outputs, (self.before, self.new.items)):
-                items = tuple(low.assign(a.compare("==", b), output.name) for a, b in zip(values, after))
+                items = tuple(low.assign(self._are_equal(a, b), output.name) for a, b in zip(values, after))
                 low.define(output, Vector(bool_, items, dims) if dims else Scalar(items[0], bool_))
             return
         for output, values in zip(outputs, (self.old, self.new.buffer)):
@@ -220,7 +226,7 @@ class _Flags:
             def compared(
                 at: ir.Expr, k: ir.Expr, found: Buffer = found, values: Buffer = values
             ) -> ir.Statement:  # fmt: skip
-                return ir.store(found.variable, k, ir.load(values.variable, k).compare("==", ir.load(total, at)))
+                return ir.store(found.variable, k, self._are_equal(ir.load(values.variable, k), ir.load(total, at)))
 
             _walk(low, self.node, self.indices, self.places, compared)
             low.define(output, Array(found, dims) if dims else Scalar(low.assign(ir.load(found.variable, 0)), bool_))

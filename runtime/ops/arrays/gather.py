@@ -158,7 +158,7 @@ INDEX_ADD = register(
         ),
         is_update=True,
         joins="add",
-        updates_once=lambda node: node.inputs[1].shape == (),
+        rounds_once=lambda node: node.inputs[1].shape == (),
         by_parts=True,
     )
 )  # fmt: skip

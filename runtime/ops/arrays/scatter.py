@@ -152,8 +152,15 @@ def _grad_update(op: Any, dy: Any) -> Sequence[Any]:
     return call("tensor_scatter_nd_update", dy, indices, call("zeros_like", updates)), None, arrived
 
 
-def _has_one_vector(node: Any) -> bool:
-    return element_count((node.inputs[1].shape or (None,))[:-1]) == 1
+def _updates_once(node: Any) -> bool:
+    """Whether all index vectors are known to differ."""
+    indices = node.inputs[1]
+    if element_count((indices.shape or (None,))[:-1]) == 1:
+        return True
+    if indices.node is None or indices.node.op.name != "constant":
+        return False
+    vectors = indices.node.attrs["value"].array
+    return len(np.unique(vectors.reshape(-1, vectors.shape[-1]), axis=0)) == vectors.size // max(vectors.shape[-1], 1)
 
 
 _ND = np.array([[2], [0]], np.int32)
@@ -207,7 +214,7 @@ SCATTER_ADD = register(
         ),
         is_update=True,
         joins="add",
-        updates_once=_has_one_vector,
+        rounds_once=_updates_once,
         by_parts=True,
         needs_no_constants=True,
     )
@@ -272,7 +279,7 @@ SCATTER_MAX = register(
         "whether the element kept its value, and whether it has the value of the update.",
         is_update=True,
         joins="maximum",
-        updates_once=_has_one_vector,
+        rounds_once=lambda node: True,
         needs_no_constants=True,
     )
 )  # fmt: skip
@@ -284,7 +291,7 @@ SCATTER_MIN = register(
         "whether the element kept its value, and whether it has the value of the update.",
         is_update=True,
         joins="minimum",
-        updates_once=_has_one_vector,
+        rounds_once=lambda node: True,
         needs_no_constants=True,
     )
 )  # fmt: skip

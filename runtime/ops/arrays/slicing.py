@@ -493,7 +493,7 @@ SLICE_ADD = register(
         ),
         is_update=True,
         joins="add",
-        updates_once=lambda node: True,
+        rounds_once=lambda node: True,
         fails_first=True,
         is_quiet=True,
         by_parts=True,

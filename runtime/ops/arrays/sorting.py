@@ -314,7 +314,7 @@ def _unique_kernel(x: Any, dtype: Any) -> tuple:
 
 UNIQUE = register(
     OpDef(
-        "unique", _infer_unique, _unique_kernel, multiple=True, grad=_nothing, kinds="biufO",
+        "unique", _infer_unique, _unique_kernel, multiple=True, grad=_nothing, kinds="biufO", compares=True,
         doc="The distinct elements of a vector, the position of each element among them, and how often each occurs.",
         samples=(
             Sample(((8,),), {"dtype": dtypes.int32}, gradient=()),

@@ -6,7 +6,7 @@
                                                   %z = cast(%c): bfloat16[8]
 
 So each result is rounded, as it is on the interpreter (`dispatch.widened`); what is only moved keeps its dtype. An
-update that changes no element twice keeps it too: its lowering converts the elements it changes (`names.joined`), where
+update that rounds no element twice keeps it too: its lowering converts the elements it changes (`names.joined`), where
 a cast would convert the whole array. Code generation needs no other arithmetic on narrow numbers.
 """
 
@@ -44,7 +44,7 @@ def _widen(graph: Graph) -> None:
         node.inputs = [mapping[v] for v in node.inputs]
         for region in node.regions:
             _widen(region)
-        if not node.op.widens or (node.op.updates_once is not None and node.op.updates_once(node)):
+        if not node.op.widens or (node.op.rounds_once is not None and node.op.rounds_once(node)):
             graph.nodes.append(node)
             continue
         # A loop over elements converts what it reads, so that no array of float32 is stored for it.
