@@ -27,6 +27,8 @@ EXCEPTIONS = {
     ("runtime/kernel_ir/result_types.py", "FORMULAS"): "functions of kernels (`math.sin`)",
     ("runtime/kernel_ir/result_types.py", "CALLS"): "functions of kernels",
     ("runtime/llvm/calls.py", "BUILTINS"): "functions of kernels",
+    ("runtime/codegen/symbolic/carry_ranges.py", "_EXCHANGED"): "the algebra of comparisons",
+    ("runtime/codegen/symbolic/carry_ranges.py", "_NEGATED"): "the algebra of comparisons",
     ("runtime/graph/passes/rules/algebra.py", "RULES"): "a rule that several ops share",
     ("runtime/graph/passes/rewrites/complex_parts.py", "_RULES"): "ops that a rule adds",
     ("runtime/codegen/loops/reductions.py", "EXTREMES"): "how two reductions are lowered",
