@@ -11,7 +11,10 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum])
 @pytest.mark.parametrize(
     "shape, indices, axis",
-    [((5,), (9,), 0), ((5, 3), (), 0), ((5, 3), (2, 7), 0), ((4, 6, 2), (11,), 1), ((2, 3, 6), (4,), 2), ((0, 3), (5,), 1)],
+    [
+        ((5,), (9,), 0), ((5, 3), (), 0), ((5, 3), (2, 7), 0), ((4, 6, 2), (11,), 1), ((2, 3, 6), (4,), 2),
+        ((0, 3), (5,), 1),
+    ],
 )  # fmt: skip
 def test_it_joins_in_the_order_of_the_indices(ufunc, shape, indices, axis):
     places = RNG.integers(0, shape[axis], indices)
