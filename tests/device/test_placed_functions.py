@@ -16,6 +16,7 @@ import pytest
 
 import autograph as ag
 from runtime.codegen import cost_model
+from runtime.codegen.device import launch
 from runtime.context import placing
 from tests.device.on_device import gpus
 from tests.device.test_programs import MATRIX, VECTOR, descent, distances, fractal, growing, newton, recurrence, stencil
@@ -192,6 +193,47 @@ def test_gradients_of_a_function(program: Any) -> None:
 
 def test_gradients_within_a_function() -> None:
     check(gradients(stencil), VECTOR[:20], tolerance=1e-3)
+
+
+def waves(x: Any) -> Any:
+    """Trips whose number depends on values, each with an array to keep for the way back."""
+    trips = ag.constant(0)
+    while trips < 1000 and ag.reduce_max(ag.abs(x)) > 1e-3:
+        x = ag.sin(x) * 1.0005
+        trips += 1
+    return x
+
+
+@pytest.mark.parametrize("memory", [None, 1 << 16])
+def test_residuals_that_outgrow_a_kernels_memory(memory: int | None) -> None:
+    """The kernel gets more memory and goes on; with a budget, it keeps checkpoints instead."""
+
+    @ag.function(gradient_memory=memory)
+    def gradient(x: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            total = ag.reduce_sum(waves(x) ** 2)
+        return tape.gradient(total, x)
+
+    assert 1000 * VECTOR.nbytes > launch._HEAP
+    expected = gradient(ag.constant(VECTOR))
+    gpu = on_gpu(VECTOR)
+    found = gradient(gpu)
+    assert found.device == GPU
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-3, atol=1e-6)
+    (placed,) = gradient.get_concrete_function(gpu).function.executable.placed.values()
+    grown = max(kernel._launches._heap for kernel in placed.kernels)
+    assert grown < 1000 * VECTOR.nbytes if memory else grown > launch._HEAP
+
+
+def thinned(x: Any) -> Any:
+    while ag.size(x) > 3:
+        x = ag.boolean_mask(x, x > ag.reduce_mean(x)) * x[0]
+    return x
+
+
+def test_gradients_of_arrays_that_shrink() -> None:
+    check(gradients(thinned), VECTOR[:50], tolerance=1e-3)
 
 
 def test_gradients_of_eager_ops() -> None:
