@@ -27,8 +27,8 @@ _UNKNOWN = 256  # what a size is taken for
 
 
 def cuts(graph: Graph) -> list[list[Node]]:
-    """The parts of a graph, each of which is one product for the library or has none; none if it has no such product
-    at all."""
+    """The parts of a graph: each is one product for the library, or contains none. Empty if the graph has no such
+    product."""
     found = runs(graph, lambda node: node if is_large(node) else None)
     has_complex = any(_is_complex(value) for _, nodes in found for node in nodes for value in node.inputs)
     if has_complex or all(product is None for product, _ in found):

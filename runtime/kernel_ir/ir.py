@@ -424,7 +424,7 @@ class Function:
 
 
 def range_bounds(arguments: Sequence[Expr | int]) -> tuple[Expr, Expr, Expr]:
-    """Start, stop and step of what Python's `range` is given."""
+    """Start, stop and step from the arguments of Python's `range`."""
     first, *others = [as_expr(each) for each in arguments]
     return (first, others[0], others[1] if len(others) == 2 else ONE) if others else (ZERO, first, ONE)
 
@@ -435,7 +435,7 @@ def either(*tests: Expr) -> Expr:
 
 
 def alternatives(test: Expr) -> tuple[Expr, ...]:
-    """The conditions of which `test` is the disjunction."""
+    """The operands of a disjunction: `test` alone if it is none."""
     return test.operands if isinstance(test, Logic) and test.op == "or" else (test,)
 
 

@@ -90,7 +90,7 @@ class FunctionBuilder:
         self.line(f"store {type_} {value}, ptr {address}{f', align {align}' if align else ''}")
 
     def at(self, base: str, offset: str | int, unit: str = "i8") -> str:
-        """The address that is so many bytes, or elements of type `unit`, after another."""
+        """An address plus a number of bytes, or of elements of type `unit`."""
         return self.op(f"getelementptr {unit}, ptr {base}, i64 {offset}")
 
     def field(self, type_: str, base: str, offset: str | int, unit: str = "i8") -> str:
@@ -171,7 +171,7 @@ class FunctionBuilder:
         return self.intrinsic("smax" if is_signed else "umax", type_, f"{type_} {a}", f"{type_} {b}")
 
     def leading_zeros(self, number: str, of_zero: bool = False) -> str:
-        """The number of zeros before the first bit of an int64. of_zero: whether that of 0 is defined, as 64."""
+        """The number of leading zeros of an int64. of_zero: whether it is defined for 0, as 64."""
         return self.intrinsic("ctlz", "i64", f"i64 {number}", f"i1 {'false' if of_zero else 'true'}")
 
     def negative(self, type_: str, x: str) -> str:
@@ -191,7 +191,7 @@ class FunctionBuilder:
         return self.intrinsic("fmuladd", type_, f"{type_} {a}", f"{type_} {b}", f"{type_} {c}")
 
     def masked_load(self, type_: str, address: str, align: int, mask: str) -> str:
-        """A vector of which only the lanes in the mask are read; the others are 0. mask: with its type."""
+        """Loads the lanes of a vector that the mask selects; the others are 0. mask: with its type."""
         return self.intrinsic("masked.load", type_, f"ptr {address}", f"i32 {align}", mask, f"{type_} zeroinitializer")
 
     def masked_store(self, type_: str, value: str, address: str, align: int, mask: str) -> None:
@@ -328,7 +328,7 @@ class FunctionBuilder:
         self.begin(f"{base}.end")
 
     def either(self, condition: str, type_: str, yes: Callable[[], str], no: Callable[[], str], note: str = "") -> str:
-        """`yes` or `no`, of which only the one that is needed is computed. note: metadata of the branch."""
+        """`yes` or `no`; only the one that is needed is computed. note: metadata of the branch."""
         base = self.label()
         self.split(condition, f"{base}.yes", f"{base}.no", note)
         return self.merge(f"{base}.end", type_, ((f"{base}.yes", yes), (f"{base}.no", no)))

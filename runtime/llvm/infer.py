@@ -366,7 +366,7 @@ class Inference:
             raise AssertionError(f"{print_python.expression(item)} is declared as {item.type}, but gives {found}")
 
     def _argument(self, item: ir.Expr) -> Any:
-        """The type of an argument, or what it names if it isn't a value; None while that is unknown."""
+        """The type of an argument, or the function or element type that it names; None while it is unknown."""
         named = self.named(item)
         if named is not None:
             return named

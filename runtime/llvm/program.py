@@ -50,8 +50,8 @@ class Callee:
 
     @property
     def outlined(self) -> bool:
-        """Whether it stays a call: what makes arrays and fills them is called seldom, and written out at each call it
-        would cost LLVM much time."""
+        """Whether it isn't inlined. Functions that allocate and fill arrays are called seldom, and LLVM would take long
+        if each call were a copy of them."""
         return self.allocates and self.function.name != "kernel" and _loops(self.function)
 
     @property

@@ -51,6 +51,14 @@ def _bits(array: Any) -> Any:
     return array.view(np.uint16) if array.dtype in dtypes.NARROW else array
 
 
+def _from_bits(dtype: dtypes.DType) -> Any:
+    return staticmethod(lambda bits: np.float32(np.uint16(bits).view(dtype.np)))
+
+
+def _to_bits(dtype: dtypes.DType) -> Any:
+    return staticmethod(lambda value: np.float32(value).astype(dtype.np).view(np.uint16))
+
+
 class Library:
     """The library of kernels, as far as these need it, in Python."""
 
@@ -60,21 +68,8 @@ class Library:
     sin, cos, exp, tanh = np.sin, np.cos, np.exp, np.tanh
     float16 = bfloat16 = np.uint16  # kernels hold the bits of narrow floats
 
-    @staticmethod
-    def from_float16(bits: Any) -> Any:
-        return np.float32(np.uint16(bits).view(dtypes.float16.np))
-
-    @staticmethod
-    def to_float16(value: Any) -> Any:
-        return np.float32(value).astype(dtypes.float16.np).view(np.uint16)
-
-    @staticmethod
-    def from_bfloat16(bits: Any) -> Any:
-        return np.float32(np.uint16(bits).view(dtypes.bfloat16.np))
-
-    @staticmethod
-    def to_bfloat16(value: Any) -> Any:
-        return np.float32(value).astype(dtypes.bfloat16.np).view(np.uint16)
+    from_float16, from_bfloat16 = map(_from_bits, (dtypes.float16, dtypes.bfloat16))
+    to_float16, to_bfloat16 = map(_to_bits, (dtypes.float16, dtypes.bfloat16))
 
     @staticmethod
     def flat(array: Any) -> Any:

@@ -168,7 +168,7 @@ def _load_named(name: str, text: str) -> Callable[..., Any] | None:
 
 
 class _Urgency(threading.local):
-    """What a thread that waits for this thread's kernel has asked for."""
+    """The requests of a thread that waits for this thread's kernel."""
 
     outside: Callable[[], None] = staticmethod(lambda: None)
     later: list[Callable[[], None]] | None = None

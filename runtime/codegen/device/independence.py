@@ -159,7 +159,7 @@ def _values(item: ir.Assign) -> tuple[ir.Expr, ...]:
 
 
 def _aliases(value: ir.Expr) -> set[str]:
-    """The variables of which an expression may be an alias."""
+    """The variables that an expression may be an alias of."""
     if isinstance(value, ir.Var):
         return {value.name}
     if isinstance(value, ir.Select):

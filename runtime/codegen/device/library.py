@@ -425,9 +425,9 @@ _EDGE = 65  # the distance between rows of a copied part: odd, so that threads u
 
 
 def _tiled_matmul(each: int) -> str:
-    """The function that computes matrix products by tiles, of which a thread computes each x each elements.
+    """The function that computes matrix products by tiles. A thread computes each x each elements of a tile.
 
-    The number of threads of a block that compute is the square of a power of two: 256 on GPUs.
+    The number of threads in a block that take part is the square of a power of two: 256 on GPUs.
     """
     tile = [(r, c) for r in range(each) for c in range(each)]
     second = _DEPTH * _EDGE

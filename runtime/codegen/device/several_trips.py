@@ -151,8 +151,8 @@ class _Trips:
         return ir.While(left.compare("<", self.stop - covered), body, self.whole.loop)
 
     def _several(self, offsets: list[ir.Expr], step: ir.Expr, stop: ir.Expr, vector: int = 0) -> ir.While:
-        """A loop whose trip takes the trips at these offsets from a thread's next one. vector: of so many accesses, the
-        first is aligned for an instruction that does all of them."""
+        """A loop each of whose trips does several: those at these offsets from a thread's next one. vector: the number
+        of accesses that one instruction does, for which the first is aligned."""
         found: ir.Block = []
         renamed: list[dict[str, ir.Var]] = []
         for offset in offsets:

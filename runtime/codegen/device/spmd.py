@@ -423,7 +423,7 @@ class _Body:
         self.column = None
 
     def _divided(self, item: ir.For, start: ir.Block, thread: ir.Var, threads: ir.Var) -> ir.Block:
-        """A trip of a loop, whose loops are for so many threads."""
+        """A trip of a loop. The loops in it are divided among `threads` threads."""
         outer = self.out, self.pending, self.thread, self.threads
         self.out, self.pending, self.thread, self.threads = [*start], Pending(), thread, threads
         self._block(item.body)

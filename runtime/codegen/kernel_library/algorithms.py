@@ -124,7 +124,7 @@ def solve_each(matrices: Any, count: int, size: int, out: Any, columns: int, swa
 
 @njit(nogil=True)
 def hash_width(size: int) -> int:
-    """The logarithm of the number of places in a hash table for so many elements: at most half of them are taken."""
+    """The binary logarithm of the number of slots in a hash table for that many elements: at most half are used."""
     width = 4
     while (1 << width) < 2 * size:
         width = width + 1

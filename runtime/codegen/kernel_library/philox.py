@@ -40,7 +40,7 @@ def random_words(low: Any, high: Any, key: Any, second: bool) -> Any:
 
 @njit(nogil=True)
 def fill_words(out: Any, begin: int, low: Any, high: Any, key: Any) -> None:
-    """Writes 4,096 random words (or what there is room for) from out[begin] on, whose blocks begin at begin / 4."""
+    """Writes 4,096 random words, or as many as fit, from out[begin] on. Their first block is number begin / 4."""
     end = min(begin + 4096, out.size)
     blocks = (end - begin) // 4
     mask = np.uint64(0xFFFFFFFF)
@@ -91,7 +91,7 @@ def normal_float32(first: Any, second: Any, cosine: bool) -> Any:
 
 @njit(nogil=True)
 def fraction_float64(pair: Any) -> Any:
-    """A number in [0, 1) from two words, of which the first has the upper bits."""
+    """A number in [0, 1) from two words; the first has the upper bits."""
     bits = ((pair & np.uint64(0xFFFFF)) << np.uint64(32)) | (pair >> np.uint64(32))
     return np.float64(bits) * 2.220446049250313e-16
 

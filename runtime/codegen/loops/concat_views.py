@@ -325,8 +325,8 @@ class Parts:
         return runs
 
     def _has_loop(self, axis: int, part: _Interval) -> bool:
-        """Whether there is a loop along an axis in a part of it: also for one element, of which a chunk may have
-        none."""
+        """Whether there is a loop along an axis in a part of it. A single element needs one too if the axis is
+        chunked: a chunk may lack it."""
         return _runs(part) or bool(self._nest.loops[axis].bounds)
 
     def _is_most(self, axis: int, part: _Interval) -> bool:

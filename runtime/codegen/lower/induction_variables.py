@@ -152,7 +152,7 @@ def counter_of(
 
 
 def _conjuncts(test: Value) -> Iterator[Node]:
-    """The nodes that compute the conditions of which a test is the conjunction, in order."""
+    """The nodes that compute the operands of a conjunction, in order."""
     node = test.node
     if node is None:
         return

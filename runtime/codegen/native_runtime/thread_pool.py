@@ -177,7 +177,7 @@ def _live(f: FunctionBuilder) -> str:
     me = f.convert("ptrtoint", "ptr", "%number", "i64")
 
     def slept(patience: str) -> str:
-        """Sleeps; gives what the patience is from then on."""
+        """Sleeps. Returns the patience from then on."""
         tired = _time(f)
         f.call("i32", "@pthread_mutex_lock", "ptr @mutex")
         f.update("add", "i32", "@sleeping", 1, "seq_cst")

@@ -122,7 +122,7 @@ class _Convolution:
     # --- strips ------------------------------------------------------------------------------------------------------
 
     def strips(self, rows: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
-        """The number of rows of windows in a strip, and the number of strips of so many rows."""
+        """The number of rows of windows in a strip, and the number of strips."""
         low = self.low
         most = cost_model.CONVOLUTION_STRIP // self.dtype.np.itemsize
         row = low.assign(self.all.places[-1] * self.inner, "row")

@@ -211,7 +211,7 @@ class Windows:
         self, out: Buffer, begin: ir.Expr, number: ir.Expr, term: Callable[[ir.Expr, ir.Expr, ir.Expr], ir.Expr],
         among: tuple[ir.Expr, ir.Expr] | None = None,
     ) -> None:  # fmt: skip
-        """Adds the elements that came from this row to it. term(element, window, channel): gives them."""
+        """Adds to a row the elements that were taken from it; term(element, window, channel) computes one."""
 
         def add(element: ir.Expr, window: ir.Expr, at: ir.Expr, channel: ir.Expr) -> None:
             found = term(element, window, channel)

@@ -24,7 +24,7 @@ _NOTHING = ir.Const(False, BOOL)  # an expression without variables
 
 
 def run(kernel: Kernel) -> None:
-    """Replaces arrays of which each element is written and read in one row of a nest only."""
+    """Replaces arrays whose elements are each written and read in one row of a nest only."""
     for function in kernel.functions:
         statements = list(ir.walk_with_blocks(function.body))
         users: dict[str, list[ir.Statement]] = {}

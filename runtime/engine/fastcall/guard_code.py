@@ -78,8 +78,7 @@ def _let_go(f: FunctionBuilder) -> None:
 
 
 def _suits(f: FunctionBuilder) -> str:
-    """Whether `%value`, that of a tensor, is a scalar or an array as described; what follows of the description is
-    read."""
+    """Whether `%value`, the value of a tensor, is the scalar or array that the description at `%cursor` asks for."""
     type_ = f.field("ptr", "%value", TYPE)
     f.leave_if(f.binary("icmp eq", "%kind", SCALAR), f"i1 {f.is_same(type_, '%of')}")
     wanted = word(f, "%cursor")
@@ -209,10 +208,10 @@ def _take_locks(f: FunctionBuilder) -> str:
 
 
 def _give_locks(f: FunctionBuilder) -> None:
-    """Gives `%count` locks back, of which the first words are at `%words`, and leaves an error that is set as it is."""
+    """Releases `%count` locks, whose first words are at `%words`. An error that is set stays set."""
     f.leave_if(f.binary("icmp sle", "%count", 0), "void")
     error = [f.stack("ptr") for _ in range(3)]
-    f.run("@PyErr_Fetch", *(f"ptr {place}" for place in error))
+    f.run("@PyErr_Fetch", *(f"ptr {slot}" for slot in error))
     with f.loop(0, "%count") as loop:
         give = f.field("ptr", "%words", f.binary("add", f.binary("mul", loop.index, 2), 1), "ptr")
         answer = called(f, give)

@@ -52,7 +52,7 @@ def _flags_of(loop: ir.While) -> list[str]:
 
 
 def _flags(test: ir.Expr) -> list[str]:
-    """The variables of which a test asks that they be false."""
+    """The variables that have to be false for a test to hold."""
     if isinstance(test, ir.Logic) and test.op == "and":
         return [flag for operand in test.operands for flag in _flags(operand)]
     if isinstance(test, ir.Unary) and test.op == "not" and isinstance(test.operand, ir.Var):
