@@ -72,8 +72,8 @@ def _state(low: Lowering, value: Value) -> list[ir.Var]:
     return [low.assign(_wide(item), "word") for item in items]
 
 
-def _drawn(low: Lowering, node: Node, count: ir.Expr) -> list[ir.Var]:
-    """The state of a function's own stream, which then advances by `count` numbers."""
+def _drawn(low: Lowering, node: Node, used: ir.Expr) -> list[ir.Var]:
+    """The state of a function's own stream, which then advances by `used` blocks."""
     borrowed = next((value for _, value in low.constants if isinstance(value, Borrowed)), None)
     if borrowed is None:
         borrowed = Borrowed()
@@ -81,7 +81,7 @@ def _drawn(low: Lowering, node: Node, count: ir.Expr) -> list[ir.Var]:
     streams = ir.array_variable("streams", UINT64)
     at = 3 * borrowed.add(node)
     words = [low.assign(ir.load(streams, at + i), "word") for i in range(3)]
-    low.add(ir.store(streams, at, words[0] + _wide(BLOCKS * count)))
+    low.add(ir.store(streams, at, words[0] + _wide(used)))
     low.add(ir.store(streams, at + 1, words[1] + _wide(ir.load(streams, at).compare("<", words[0]))))
     return words
 
@@ -227,7 +227,7 @@ def _opened(low: Lowering, node: Node, taken: int) -> tuple[list[ir.Var], Dims]:
     dims = _dims(low, node, [v for v in node.inputs[taken:] if not isinstance(v.type, TokenType)])
     for value in node.outputs[1:]:
         low.define(value, TOKEN)
-    return _drawn(low, node, product(dims)), dims
+    return _drawn(low, node, BLOCKS * product(dims)), dims
 
 
 @emitter("random_uniform", "philox_uniform")
@@ -329,7 +329,8 @@ def _truncated(low: Lowering, node: Node) -> None:
 def _permutation(low: Lowering, node: Node) -> None:
     low.fusion.flush_all()
     count = low.size_of(node.inputs[0 if node.op.effect else 1])
-    state = _drawn(low, node, count) if node.op.effect else _state(low, node.inputs[0])
+    # All elements but one take a word, and a block has four.
+    state = _drawn(low, node, (count + 2) // 4) if node.op.effect else _state(low, node.inputs[0])
     output = node.outputs[0]
     out = low.new_buffer(count, output.dtype, output.name)
     low.add(ir.Run(ir.call("lib.fill_permutation", out.variable, *state)))
@@ -341,7 +342,7 @@ def _permutation(low: Lowering, node: Node) -> None:
 @emitter("random_state")
 def _state_of_stream(low: Lowering, node: Node) -> None:
     low.fusion.flush_all()
-    words = _drawn(low, node, ir.Convert(INT64, low.scalar_name(node.inputs[0])))
+    words = _drawn(low, node, BLOCKS * ir.Convert(INT64, low.scalar_name(node.inputs[0])))
     items = tuple(ir.Convert(INT64, word) for word in words)
     low.define(node.outputs[0], Vector(dtypes.int64, items, (low.static_dim(3),)))
     for value in node.outputs[1:]:
