@@ -147,11 +147,18 @@ SCALARS = SimpleNamespace(
 )
 
 
-@pytest.mark.parametrize("row, sample, dtype", cases(lambda row: row.scalar is not None))
+def machine_numbers():
+    """Cases of dtypes that machine code computes with: it has narrow floats as float32, complex numbers as pairs (see
+    `graph/passes/rewrites`), and no strings."""
+    for case in cases(lambda row: row.scalar is not None):
+        dtype = case.values[-1]
+        if dtype.kind not in "Oc" and not dtype.is_narrow:
+            yield case
+
+
+@pytest.mark.parametrize("row, sample, dtype", machine_numbers())
 def test_scalar_text(row, sample, dtype):
     """The text that generated code uses computes what the kernel computes."""
-    if dtype.kind in "Oc" or dtype.is_narrow:
-        pytest.skip("strings and complex numbers have no generated code, narrow floats none of their own")
     arrays = operands(row, sample, dtype)
     (output,) = run(row, arrays, sample.attrs)
     spread = np.broadcast_arrays(*arrays) if len(arrays) > 1 else [np.asarray(arrays[0])]
