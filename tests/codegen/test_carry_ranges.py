@@ -135,6 +135,52 @@ def test_other_indices_are_checked(program, start):
         np.testing.assert_array_equal(actual, expected)
 
 
+def one_beyond_the_end(x):
+    i, total = ag.constant(0), x[0]
+    while i <= 8:
+        total += x[i]
+        i += ag.where(total > 0.0, 1, 2)
+    return total
+
+
+def one_before_the_start(x):
+    i, total = ag.constant(7), x[0]
+    while i >= -1:
+        total += ag.gather(x, i)
+        i -= ag.where(total > 0.0, 1, 2)
+    return total
+
+
+def one_beyond_by_a_square(x):
+    i, total = ag.constant(1), x[0]
+    while i * i <= 64:
+        total += x[i]
+        if total > 3.0:
+            i += 1
+        elif i < 6:
+            i += 2
+    return total
+
+
+def one_beyond_in_a_branch(x):
+    total = x[0]
+    for i in ag.range(20):
+        if i >= 3 and i <= 8:
+            total += x[i]
+    return total
+
+
+@pytest.mark.parametrize(
+    "program", [one_beyond_the_end, one_before_the_start, one_beyond_by_a_square, one_beyond_in_a_branch]
+)
+def test_an_index_that_leaves_the_array_by_one(program):
+    x = np.abs(X)
+    expected, actual = run_both(graph_of(program, ag.constant(x)), (x,))
+    assert isinstance(expected, ag.errors.InvalidArgumentError)
+    assert type(actual) is type(expected)
+    assert str(actual) == str(expected)
+
+
 def wraps(i, step):
     trips = 0
     while i > 0 and trips < 9:

@@ -49,6 +49,20 @@ while True:
     pull_back(ag.constant(10**7, ag.int64))
 """
 
+LEFT_BY_A_TRIP = """
+@ag.function(jit_compile=True)
+def search(a, n):
+    i = ag.constant(0, ag.int64)
+    while i < n and a[i % 4] < 2.0:
+        i += 1
+    return i
+
+a = ag.zeros([4])
+search(a, ag.constant(3, ag.int64))
+interrupt_soon()
+search(a, forever)
+"""
+
 HANDLER = """
 hits = []
 signal.signal(signal.SIGINT, lambda *arguments: hits.append(1))
@@ -68,7 +82,7 @@ def run(text: str, tmp_path: Path) -> subprocess.CompletedProcess:
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("text", [PLAIN, GRADIENT], ids=["plain", "gradient"])
+@pytest.mark.parametrize("text", [PLAIN, GRADIENT, LEFT_BY_A_TRIP], ids=["plain", "gradient", "left by a trip"])
 def test_interrupt(text, tmp_path):
     done = run(text, tmp_path)
     assert done.returncode in (1, -2, 130)

@@ -66,7 +66,7 @@ def _cond(low: Lowering, node: Node) -> None:
         results.append(refs)
     variables = [_kept_variable(operands, pair) or names for names, pair in zip(variables, zip(*results))]
     for k, pair in enumerate(zip(*results)):
-        if low.region.in_loop and all(_is_widened(ref) for ref in pair):
+        if low.region.in_loop and all(map(_is_widened, pair)) and not all(isinstance(_wide(r), ir.Const) for r in pair):
             variables[k] = (ir.size_variable(variables[k][0].name),)
     outside = [_result_dims(low, value, pair) for value, pair in zip(node.outputs, zip(*results))]
     for block, refs in zip(blocks, results):
