@@ -23,7 +23,7 @@ _SETTINGS = ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_
 
 @functools.cache
 def keep() -> bool:
-    """Tells the C library, once per process. Returns whether it has such a setting and the environment leaves it to us."""
+    """Tells the C library, once per process. Returns whether it can be told and the environment leaves it to us."""
     if sys.platform != "linux" or any(name in os.environ for name in _SETTINGS):
         return False
     library = ctypes.CDLL(None)

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import re
 import sys
+import sysconfig
 import traceback
 import types
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from autograph.commands.files import UsageError, read, split
-from autograph.errors import AutographError
 from autograph.function.polymorphic import Function
 from runtime import dtypes
 from runtime.engine.stages import STAGES, chosen
@@ -69,9 +69,10 @@ def run(options: Any) -> int:
 
 def untraceable(name: str, error: Exception) -> int:
     """Says why a function can't be traced, and gives the exit code: what its Python code raises counts, too."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    says_where = isinstance(error, (AutographError, OpError)) or is_own_file(last.filename)
-    where = "" if says_where else f" ({last.filename}:{last.lineno})"
+    installed = sysconfig.get_path("stdlib")
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [each for each in frames if not is_own_file(each.filename) and not each.filename.startswith(installed)]
+    where = f" ({users[-1].filename}:{users[-1].lineno})" if users and users[-1].filename not in str(error) else ""
     print(f"autograph: {name} can't be traced: {type(error).__name__}: {error}{where}", file=sys.stderr)
     return 1
 
