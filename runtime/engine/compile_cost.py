@@ -25,17 +25,17 @@ def python_seconds(nodes: Iterable[Node]) -> float:
     return _KERNEL + sum(_ARRAY if _is_of_arrays(node) else _NUMBER for node in nodes)
 
 
-def different(nodes: Iterable[Node]) -> Iterator[Node]:
-    """One node for each operation with its dtypes and ranks. A long graph's parts share kernels where they repeat
-    (run_splitting.py), as layers and the updates of variables do: over all nodes of a training step of a transformer or
-    residual network the estimate would be four to eight times too large."""
+def counted(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes of a graph that count: all of its first kernel, and of the others one for each operation with its
+    dtypes and ranks that is new. Parts of a long graph share kernels where they repeat (run_splitting.py), as layers
+    and the updates of variables do: all nodes of a transformer's training step would give six times too much."""
     seen = set()
-    for node in nodes:
+    for number, node in enumerate(nodes):
         types = [v.type for v in (*node.inputs, *node.outputs)]
         form = node.op.name, *((getattr(each, "dtype", None), getattr(each, "rank", None)) for each in types)
-        if form not in seen:
-            seen.add(form)
+        if number < SEGMENT_LIMIT or form not in seen:
             yield node
+        seen.add(form)
 
 
 def threshold(seconds: float) -> float:

@@ -22,7 +22,7 @@ from runtime.codegen.backends.driver import check_environment, compiling, interr
 from runtime.codegen.kernel.source import NotNative
 from runtime.collecting import rarely
 from runtime.engine import background, settings
-from runtime.engine.compile_cost import SEGMENT_LIMIT, different, python_seconds, threshold
+from runtime.engine.compile_cost import counted, python_seconds, threshold
 from runtime.engine.on_stack_replacement import FixedTierUp, Loop, TierUp
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
@@ -150,8 +150,7 @@ class Executable:
         if self._work is None:
             return math.inf
         if not self._cost:
-            nodes = list(self.graph.walk())
-            self._cost = python_seconds(different(nodes) if len(nodes) > SEGMENT_LIMIT else nodes)
+            self._cost = python_seconds(counted(self.graph.walk()))
         return self.spent / threshold(self._cost)
 
     def _has_loop(self) -> bool:

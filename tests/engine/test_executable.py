@@ -17,6 +17,7 @@ from runtime.dtypes import float32, float64
 from runtime.engine import (
     Executable,
     background,
+    compile_cost,
     executable,
     kernel_counters,
     partition,
@@ -25,7 +26,7 @@ from runtime.engine import (
 from runtime.engine import (
     on_stack_replacement as osr,
 )
-from runtime.engine.compile_cost import different, python_seconds, threshold
+from runtime.engine.compile_cost import counted, python_seconds, threshold
 from runtime.engine.executable import compilation
 from runtime.graph.interpreter import interpret
 from runtime.graph.passes import pipeline
@@ -218,11 +219,16 @@ def test_gain_is_time_on_the_interpreter_in_units_of_what_compiling_costs_it() -
 
 
 def test_gain_of_a_graph_of_many_kernels_counts_repetitions_once(monkeypatch: Any) -> None:
-    run = Executable(build(lambda x: functools.reduce(lambda x, _: call("sin", x) + x, range(20), x), [F32]))
+    def repeated(x: Any) -> Any:
+        x = functools.reduce(lambda x, _: call("sin", x) + x, range(20), x)
+        return functools.reduce(lambda x, _: call("cos", x) + x, range(20), x)
+
+    run = Executable(build(repeated, [F32]))
     run._work, run.spent = compilation(run.graph, None, set()), 1.0
-    monkeypatch.setattr(executable, "SEGMENT_LIMIT", 10)
-    assert [node.op.name for node in different(run.graph.nodes)] == ["sin", "add"]
-    assert run.gain() == 1.0 / threshold(python_seconds(run.graph.nodes[:2]))
+    monkeypatch.setattr(compile_cost, "SEGMENT_LIMIT", 10)
+    first = run.graph.nodes[:10]
+    assert [node.op.name for node in counted(run.graph.nodes)] == [*(node.op.name for node in first), "cos"]
+    assert run.gain() == 1.0 / threshold(python_seconds([*first, first[0]]))
 
 
 def test_what_is_not_due_waits_for_a_pause(monkeypatch: Any) -> None:
