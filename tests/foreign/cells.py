@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 import types
@@ -51,7 +52,7 @@ def _as_python(text: str) -> str:
     with contextlib.suppress(SyntaxError):
         ast.parse(text)
         return text
-    return _without_commands(text)
+    return _without_commands(textwrap.dedent(text))
 
 
 def _without_commands(text: str) -> str:
