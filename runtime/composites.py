@@ -29,6 +29,15 @@ def is_composite(value: Any) -> bool:
     return hasattr(type(value), "__ag_composite__")
 
 
+def as_composite(value: Any, spec: Any) -> Any:
+    """A value that a function takes as a composite of this spec: a dataset, which is a Python object elsewhere.
+
+    Raises ValueError where its elements aren't those of the spec. Other values are returned as they are.
+    """
+    convert = getattr(type(value), "__ag_as_composite__", None)
+    return value if convert is None or not is_composite(spec) else convert(value, spec)
+
+
 def _hidden(structure: Any) -> Any:
     if is_composite(structure):
         return _Whole(structure)

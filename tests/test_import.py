@@ -1,6 +1,7 @@
 """`import autograph` stays light: what only compiling needs isn't loaded by it. (llvmlite is: whoever calls a function
 needs it, a loop that waits for its kernel at once.)"""
 
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -60,6 +61,23 @@ def test_a_namespace_is_complete_once_it_is_asked_for():
     )
     assert not done.stderr
     assert len(done.stdout.splitlines()) == 2 and all("Adam" in line for line in done.stdout.splitlines())
+
+
+def test_a_spec_of_a_dataset_is_read_before_datasets_are_imported():
+    import autograph as ag
+
+    spec = pickle.dumps(ag.data.DatasetSpec(ag.TensorSpec((), ag.int64)))
+    script = f"""
+        import pickle
+        import autograph as ag
+        traced = ag.function(lambda rows: rows.reduce(ag.constant(0, ag.int64), ag.add), [pickle.loads({spec!r})])
+        concrete = traced.get_concrete_function()
+        print(int(concrete(ag.data.Dataset.range(4))))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, cwd=ROOT
+    )
+    assert done.stdout.split() == ["6"], done.stderr
 
 
 def test_two_threads_that_ask_for_a_namespace_get_the_same_functions():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import logging
 import os
@@ -574,6 +575,17 @@ class Dataset:
         """This dataset as an element of another one."""
         return ElementDataset(self._plan)
 
+    def __ag_as_composite__(self, spec: Any) -> Dataset:
+        """This dataset for a function that has been told the spec of its elements, which may be a wider one."""
+        wanted = spec.element_spec
+        if self.element_spec == wanted:
+            return self._as_element()
+        composites.assert_same_structure(wanted, self.element_spec)
+        leaves = zip(composites.flatten(wanted), composites.flatten(self.element_spec))
+        if not all(one.is_compatible_with(other) for one, other in leaves):
+            raise ValueError(f"a dataset with elements of {wanted} is wanted, got one with {self.element_spec}")
+        return ElementDataset(plans.Described(self._plan, wanted))
+
 
 class ElementDataset(Dataset):
     """A dataset that is an element of another one, or is handed to a function as one."""
@@ -594,6 +606,14 @@ class ElementDataset(Dataset):
 
 
 nested.DatasetSpec.make = ElementDataset
+
+
+def _restored_spec(element_spec: Any) -> nested.DatasetSpec:
+    return nested.DatasetSpec(element_spec)
+
+
+# A spec is read by this module, so that it has been imported before the spec makes datasets.
+copyreg.pickle(nested.DatasetSpec, lambda spec: (_restored_spec, (spec.element_spec,)))
 
 
 def _dataset_plan(dataset: Any) -> Plan:

@@ -64,9 +64,6 @@ class DatasetSpec:
     def __repr__(self) -> str:
         return f"DatasetSpec({self.element_spec!r}, TensorShape([]))"
 
-    def __reduce__(self) -> tuple:
-        return DatasetSpec, (self.element_spec,)
-
 
 def unflattened(spec: DatasetSpec, component: Any) -> Any:
     """The dataset of a spec that a tensor stands for; the spec itself of a spec."""

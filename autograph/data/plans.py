@@ -324,6 +324,14 @@ class WithOptions(Same):
         self.options = options
 
 
+class Described(Same):
+    """The elements of a source, described by a spec that says less of them."""
+
+    def __init__(self, source: Plan, spec: Any) -> None:
+        super().__init__(source)
+        self.spec = spec
+
+
 class Calling(Follower):
     """A plan that calls a function of the program's for each element."""
 

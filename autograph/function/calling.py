@@ -6,7 +6,7 @@ from typing import Any
 
 from autograph.function.function_type import trace_type_of, type_text
 from autograph.function.signature import VariableArgument, is_tensor_like, key_of_call, recalled
-from runtime import nest
+from runtime import composites, nest
 from runtime.errors import InvalidArgumentError
 from runtime.ops.convert import convert_to_tensor
 from runtime.tensor import Tensor
@@ -103,6 +103,7 @@ def _fit(
         tensors.append(_checked(concrete, index, spec, now))
         return
     try:
+        now = composites.as_composite(now, before)
         nest.assert_same_structure(before, now)
     except (TypeError, ValueError):
         raise _Misfit(f"'{name}' doesn't have the structure of {type_text(before)}: {now!r}") from None

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from autograph.function.function_type import trace_type_of
-from runtime import nest
+from runtime import composites, nest
 from runtime.dtypes import as_dtype
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.staged_number import StagedNumber, storage
@@ -385,6 +385,7 @@ def _fit(value: Any, spec: Any) -> Any:
         return _convert_to_spec(value, spec)
     if not nest.is_nested(spec):
         return value
+    value = composites.as_composite(value, spec)
     parts, specs = nest.children(value) if nest.is_nested(value) else [], nest.children(spec)
     if len(parts) != len(specs) or (isinstance(spec, dict) and sorted(spec) != sorted(value)):
         raise ValueError(f"{value!r} doesn't have the structure of {spec!r}")

@@ -171,3 +171,28 @@ class TestResampling:
             list(Dataset.choose_from_datasets([Dataset.range(3)], Dataset.range(5)))
         with pytest.raises(TypeError, match="One dataset can't hold elements of both"):
             Dataset.choose_from_datasets([Dataset.range(3), Dataset.from_tensors(0.0)], Dataset.range(2))
+
+
+def test_a_spec_stands_for_datasets_in_signatures():
+    traces = []
+
+    @ag.function(input_signature=[ag.data.DatasetSpec(ag.TensorSpec([None], ag.int64))])
+    def total(rows):
+        traces.append(rows)
+        found = ag.constant(0, ag.int64)
+        for row in rows:
+            found += ag.reduce_sum(row)
+        return found
+
+    numbers = ag.data.Dataset.range(6)
+    assert int(total(numbers.batch(4))) == 15
+    assert int(total(numbers.batch(3, drop_remainder=True))) == 15  # a shape that says more
+    concrete = total.get_concrete_function()
+    assert int(concrete(numbers.map(lambda x: ag.stack([x, x])))) == 30
+    assert len(traces) == 1
+    with pytest.raises(TypeError, match="a dataset with elements of .* is wanted"):
+        total(numbers)
+    with pytest.raises(TypeError, match="incompatible with input_signature"):
+        total(ag.data.Dataset.zip(numbers, numbers))
+    with pytest.raises(TypeError, match="doesn't have the structure"):
+        concrete(numbers)

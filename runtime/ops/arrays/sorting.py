@@ -50,6 +50,8 @@ def _grad_take(op: Any, dy: Any) -> Sequence[Any]:
 
 def _take_grad_kernel(dy: Any, indices: Any, *holes: Any, axis: int, shape: tuple[int | None, ...]) -> Any:
     result = np.zeros(fill_holes(shape, holes), dy.dtype)
+    if any(a != b for i, (a, b) in enumerate(zip(result.shape, indices.shape)) if i != axis):
+        raise errors.InvalidArgumentError("leading dimensions of elements and indices differ")
     index = list(np.ogrid[tuple(slice(d) for d in indices.shape)])
     index[axis] = indices
     accumulate(np.add, result.reshape(-1), np.ravel_multi_index(tuple(index), result.shape), dy)
