@@ -77,8 +77,14 @@ def _context_of(graph: Graph) -> Callable[[], contextlib.AbstractContextManager[
     """What runs of a graph need around them."""
     with room_for(graph):
         calls_host = any(node.op.calls_python for node in graph.walk())
-    usual = _ignoring_ours if calls_host else _ignoring_float_errors
+        computes = any(map(_may_warn, graph.walk()))
+    usual = _ignoring_float_errors if not calls_host else _ignoring_ours if computes else contextlib.nullcontext
     return functools.partial(_with_stack_space, usual) if is_deep(graph) else usual
+
+
+def _may_warn(node: Node) -> bool:
+    """Whether NumPy may meet floating-point errors in a node of ours; in `fit`, none is left beside compiled parts."""
+    return bool(node.inputs) and not (node.op.calls_python or node.op.is_quiet or node.op.is_move)
 
 
 def _ignoring_float_errors() -> contextlib.AbstractContextManager[None]:
@@ -103,8 +109,15 @@ def _ignoring_ours() -> Iterator[None]:
 
 def _with_callers_errors(run: Callable[..., Any]) -> Callable[..., Any]:
     def run_host(*operands: Any) -> Any:
-        with np.errstate(**(_CALLERS.get() or {})):
+        errors_of_caller = _CALLERS.get()
+        if errors_of_caller is None:
             return run(*operands)
+        before = _CALLERS.set(None)  # graphs that the function runs have another caller
+        try:
+            with np.errstate(**errors_of_caller):
+                return run(*operands)
+        finally:
+            _CALLERS.reset(before)
 
     return run_host
 
