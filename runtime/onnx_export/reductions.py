@@ -171,9 +171,6 @@ def _flipped(e: Emitter, x: Ref, rank: int) -> Ref:
 @lowering("einsum")
 def _einsum(e: Emitter, node: Node) -> Ref:
     """Ours stretches dimensions of size 1, ONNX' doesn't: they are left out of the operand that has them."""
-    found = windows.depthwise(e, node)
-    if found is not None:
-        return found
     equation, inputs = node.attrs["equation"], e.inputs(node)
     left, _, right = equation.partition("->")
     terms = left.split(",")

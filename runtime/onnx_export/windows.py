@@ -4,7 +4,7 @@ An op or a reduction whose operand is windows (`patches`) becomes ONNX' own oper
 dtype:
 
     convolution(x, w)                           Conv
-    einsum("nhwkc,kcm->nhwcm", patches(x), w)   Conv with a group for each channel
+    depthwise_convolution(x, w)                 Conv with a group for each channel
     reduce_sum(patches(x)) over a window        AveragePool, times the window's size
     max_pool(x), of float32                     MaxPool
 
@@ -38,18 +38,23 @@ def windows_of(value: Value, fill: float = 0) -> Node | None:
     return node if node.attrs["fill"] == fill and node.inputs[0].shape is not None else None
 
 
-@lowering("convolution")
-def _convolution(e: Emitter, node: Node) -> Ref:
+def _has_operator(node: Node) -> bool:
+    """Whether ONNX Runtime's Conv takes a convolution's operands and attributes."""
     x, w = node.inputs
     space = node.outputs[0].shape[1:-1] if node.outputs[0].shape is not None else (None,)
     is_known = x.shape is not None and None not in x.shape[1:-1]
-    # ONNX Runtime refuses images smaller than a window; its own rule for the borders doesn't know of rates.
+    # It refuses images smaller than a window; its own rule for the borders doesn't know of rates.
     fits = 0 not in space and (is_known or node.attrs["padding"] != "SAME" or set(node.attrs["rates"]) == {1})
-    if x.dtype is not dtypes.float32 or not fits or w.shape is None or None in w.shape[-2:]:
+    return x.dtype is dtypes.float32 and fits and w.shape is not None and None not in w.shape
+
+
+@lowering("convolution")
+def _convolution(e: Emitter, node: Node) -> Ref:
+    if not _has_operator(node):
         (found,) = lowered_program(e, node, _products)
         return found
     count = len(node.attrs["sizes"])
-    filters = e.transpose(e.ref(w), (count + 1, count, *range(count)))
+    filters = e.transpose(e.ref(node.inputs[1]), (count + 1, count, *range(count)))
     return _convolved(e, node, filters, 1)
 
 
@@ -102,24 +107,49 @@ def _correlated(x: Tensor, dy: Tensor, **attrs: Any) -> Sequence[Tensor]:
     return (_shaped(result, *attrs["sizes"], channels, depth),)
 
 
-def depthwise(e: Emitter, node: Node) -> Ref | None:
-    """An einsum as a convolution of each channel by itself; None where it is none."""
-    left, _, right = node.attrs["equation"].partition("->")
-    terms = left.split(",")
-    if len(node.inputs) != 2 or [len(term) for term in terms] != [5, 3]:
-        return None
-    n, h, w, k, c = terms[0]
-    m = terms[1][2]
-    patches = windows_of(node.inputs[0])
-    shape = node.inputs[1].shape
-    if patches is None or (terms[1], right) != (f"{k}{c}{m}", f"{n}{h}{w}{c}{m}") or shape is None or None in shape:
-        return None
-    _, channels, multiplier = shape
-    filters = e.transpose(e.ref(node.inputs[1]), (1, 2, 0))
-    filters = e.reshape(filters, e.ints(channels * multiplier, 1, *patches.attrs["sizes"]))
-    made = _convolved(e, patches, filters, channels)
-    lead = e.emit("Shape", made, dtype=dtypes.int64, end=3)
-    return e.reshape(made, e.concat(lead, e.ints(channels, multiplier)))
+@lowering("depthwise_convolution")
+def _depthwise_convolution(e: Emitter, node: Node) -> Ref:
+    if not _has_operator(node):
+        (found,) = lowered_program(e, node, _weighted)
+        return found
+    count, channels = len(node.attrs["sizes"]), node.inputs[1].shape[-1]
+    filters = e.transpose(e.ref(node.inputs[1]), (count, *range(count)))
+    filters = e.reshape(filters, e.ints(channels, 1, *node.attrs["sizes"]))
+    return _convolved(e, node, filters, channels)
+
+
+def _weighted(x: Tensor, w: Tensor, **attrs: Any) -> Sequence[Tensor]:
+    """The sum of each window's elements times the filters."""
+    found = call("patches", x, fill=0, **attrs)
+    terms = found * _shaped(w, math.prod(attrs["sizes"]), dims(w)[-1])
+    return (call("reduce_sum", terms, axis=(len(attrs["sizes"]) + 1,), keepdims=False),)
+
+
+@lowering("depthwise_input_grad")
+def _depthwise_input_grad(e: Emitter, node: Node) -> Ref:
+    (found,) = lowered_program(e, node, _spread_by_channel)
+    return found
+
+
+def _spread_by_channel(dy: Tensor, w: Tensor, *holes: Tensor, shape: Any, **attrs: Any) -> Sequence[Tensor]:
+    """Windows, which are the cotangent times the filters, added up where they come from."""
+    cotangent = call("expand_dims", dy, axis=(len(attrs["sizes"]) + 1,))
+    windows = cotangent * _shaped(w, math.prod(attrs["sizes"]), dims(w)[-1])
+    return (call("patches_grad", windows, *holes, shape=shape, **attrs),)
+
+
+@lowering("depthwise_filters_grad")
+def _depthwise_filters_grad(e: Emitter, node: Node) -> Ref:
+    (found,) = lowered_program(e, node, _correlated_by_channel)
+    return found
+
+
+def _correlated_by_channel(x: Tensor, dy: Tensor, **attrs: Any) -> Sequence[Tensor]:
+    """The windows times the cotangent, added up."""
+    rank = len(attrs["sizes"]) + 1
+    terms = call("patches", x, fill=0, **attrs) * call("expand_dims", dy, axis=(rank,))
+    total = call("reduce_sum", terms, axis=tuple(range(rank)), keepdims=False)
+    return (_shaped(total, *attrs["sizes"], dims(x)[-1]),)
 
 
 def _convolved(e: Emitter, patches: Node, filters: Ref, groups: int) -> Ref:

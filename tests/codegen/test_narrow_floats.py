@@ -121,7 +121,8 @@ def test_float64_is_rounded_once() -> None:
 # What sums products or numbers in another order, or by formulas of its own.
 ROUNDED = {
     "matmul", "reduce_sum", "reduce_mean", "reduce_prod", "convolution", "convolution_input_grad",
-    "convolution_filters_grad", "matrix_inverse", "matrix_solve", "matrix_determinant", "log_matrix_determinant",
+    "convolution_filters_grad", "depthwise_convolution", "depthwise_input_grad", "depthwise_filters_grad",
+    "matrix_inverse", "matrix_solve", "matrix_determinant", "log_matrix_determinant",
     "cholesky", "patches_grad", "matrix_triangular_solve", "sum_to_shape_of", "cumprod", "cumsum",
 }  # fmt: skip
 

@@ -43,6 +43,35 @@ def test_same_bits(case: Any) -> None:
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
+@pytest.mark.parametrize("work", [1, 1 << 30], ids=["on threads", "alone"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_each_channel_by_itself(case: Any, work: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(cost_model, "PARALLEL_WORK", work)
+    space, channels, sizes, strides, rates, padding = case
+    attrs = {"sizes": sizes, "strides": strides, "rates": rates, "padding": padding}
+    rng = np.random.default_rng(5)
+    x = ag.constant(rng.integers(-9, 9, size=(25, *space, channels)), ag.float32)  # sums in any order are the same
+    w = ag.constant(rng.integers(-9, 9, size=(*sizes, channels)), ag.float32)
+    windows = call("patches", x, fill=0, **attrs)
+    filters = ag.reshape(w, [-1, channels])
+    expected = ag.reduce_sum(windows * filters, -2)
+    dy = ag.constant(rng.integers(-9, 9, size=expected.shape), ag.float32)
+    spread = ag.expand_dims(dy, -2)
+    by_filters = ag.reshape(ag.reduce_sum(windows * spread, list(range(len(space) + 1))), w.shape)
+    by_input = call("patches_grad", spread * filters, shape=x.shape, **attrs)
+
+    @ag.function(jit_compile=True)
+    def program(x: Any, w: Any, dy: Any) -> Any:
+        with ag.GradientTape() as tape:
+            tape.watch((x, w))
+            y = call("depthwise_convolution", x, w, **attrs)
+        return y, *tape.gradient(y, (x, w), dy)
+
+    for found in (program(x, w, dy), program.python_function(x, w, dy)):
+        for one, other in zip(found, (expected, by_input, by_filters), strict=True):
+            np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
 def products(x: Any, w: Any, dy: Any, attrs: dict[str, Any]) -> Any:
     """The three products of windows and filters, and the last one as windows that are added up."""
     elements, (*_, channels, depth) = int(np.prod(attrs["sizes"])), w.shape
@@ -118,6 +147,16 @@ def test_sizes_that_do_not_agree_are_an_error(compiled: bool) -> None:
     check("convolution_filters_grad", ((1, 4, 3), (1, 2, 5)), places)
     depths = "the depths of the cotangent and of the filters differ: 4 and 5"
     check("convolution_input_grad", ((1, 3, 4), (2, 3, 5)), depths, shape=(1, 4, 3))
+    unknown = ag.TensorSpec(None, ag.float32)
+    check("depthwise_convolution", ((1, 4, 3), (2, 2)), "the channels of the input and of the filters differ: 3 and 2")
+    check("depthwise_convolution", ((1, 4, 3), (3, 3)), "the sizes of the filters and of the windows differ: 3 and 2")
+    check("depthwise_filters_grad", ((1, 4, 3), (1, 2, 3)), places)
+    check(
+        "depthwise_input_grad",
+        ((1, 3, 3), (2, 2)),
+        "the channels of the input and of the filters differ: 3 and 2",
+        shape=(1, 4, 3),
+    )
 
 
 def test_a_convolution_network_is_native_as_a_whole() -> None:

@@ -27,6 +27,10 @@ DTYPES = [
 NOT_RUN = {
     ("string_upper", 0): "its StringNormalizer needs the locale en_US, which few machines have",
 }
+# Ops over windows, whose number depends on the sizes of the space.
+WINDOWED = (
+    "patches", "max_pool", "convolution", "convolution_filters_grad", "depthwise_convolution", "depthwise_filters_grad",
+)  # fmt: skip
 # Samples whose attributes are refused: (op, number) -> what the error says.
 REFUSED = {("as_string", 0): "writes numbers in another format"}
 
@@ -103,7 +107,7 @@ def test_op(name, number, is_open):
             continue  # refused, below
         names = [f"x{k}" for k in range(len(arrays))]
         given, made_names = [Argument(each) for each in names], [f"y{k}" for k in range(len(expected))]
-        if is_open and name in ("patches", "max_pool", "convolution", "convolution_filters_grad"):
+        if is_open and name in WINDOWED:
             with pytest.raises(UnimplementedError, match="sizes of the space dimensions aren't known"):
                 model_of(graph, given, made_names, "test")
             return

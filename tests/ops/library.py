@@ -288,6 +288,21 @@ def convolution_filters_grad(x, dy, **attrs):
     return result.reshape(*attrs["sizes"], x.shape[-1], dy.shape[-1])
 
 
+def depthwise_convolution(x, w, **attrs):
+    return np.einsum("...kc,kc->...c", patches(x, fill=0, **attrs), w.reshape(math.prod(attrs["sizes"]), w.shape[-1]))
+
+
+def depthwise_input_grad(dy, w, *extra, shape, **attrs):
+    windows = dy[..., None, :] * w.reshape(math.prod(attrs["sizes"]), w.shape[-1])
+    return patches_grad(windows, *extra, shape=shape, **attrs)
+
+
+def depthwise_filters_grad(x, dy, **attrs):
+    windows = patches(x, fill=0, **attrs)
+    result = (windows * dy[..., None, :]).sum(tuple(range(dy.ndim - 1)), dtype=x.dtype)
+    return result.reshape(*attrs["sizes"], x.shape[-1])
+
+
 def slice_update(x, value, *extra, spec):
     from tests.ops.references import key_of
 
@@ -339,6 +354,8 @@ LIBRARY = {
     "slice_update": slice_update,
     "patches": patches, "patches_grad": patches_grad, "convolution": convolution,
     "convolution_input_grad": convolution_input_grad, "convolution_filters_grad": convolution_filters_grad,
+    "depthwise_convolution": depthwise_convolution, "depthwise_input_grad": depthwise_input_grad,
+    "depthwise_filters_grad": depthwise_filters_grad,
     "max_pool": max_pool, "max_pool_grad": max_pool_grad,
     "lgamma": np.vectorize(math.lgamma, otypes=[float]),
     "digamma": wide(lambda x: special.polygamma(0, x)),

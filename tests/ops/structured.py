@@ -142,7 +142,7 @@ ADDING = {
     "ifftn", "rfftn", "irfftn", "dct", "index_add", "gather_grad", "scatter_nd", "tensor_scatter_nd_add", "slice_add",
     "take_along_grad", "unsorted_segment_sum", "unsorted_segment_prod", "patches_grad", "max_pool_grad", "row_add",
     "row_grad", "cumulative_logsumexp", "slice_grad", "adjust_contrast", "convolution", "convolution_input_grad",
-    "convolution_filters_grad",
+    "convolution_filters_grad", "depthwise_convolution", "depthwise_input_grad", "depthwise_filters_grad",
 }  # fmt: skip
 # Rows that take only some operands: no other elements are tried on them than those of their samples.
 MATRICES = (
@@ -230,6 +230,7 @@ BY_THEMSELVES = {
     *MATRICES, "einsum", "irfftn", "rfftn", "dct", "gather_nd", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
     "unique", "patches_grad", "max_pool_grad", "adjust_contrast", "decode_raw", "unicode_encode", "boolean_mask",
     "string_parts", "reduce_join", "convolution_input_grad", "convolution_filters_grad",
+    "depthwise_input_grad", "depthwise_filters_grad",
 }  # fmt: skip
 
 

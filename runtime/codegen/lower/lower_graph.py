@@ -38,6 +38,7 @@ from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table o
     concat,
     control_flow,
     convolution,
+    depthwise,
     effects,
     factorizations,
     gather,

@@ -74,19 +74,20 @@ def _shape(value: Value) -> tuple[int | None, ...]:
     return value.type.shape
 
 
-def _check_equal(low: Lowering, node: Node, what: str, one: Atom, other: Atom) -> None:
+def check_same(low: Lowering, node: Node, what: str, one: Atom, other: Atom) -> None:
     if one != other:
         message = f"{what} differ: {{0}} and {{1}} [Op:{node.op.label}]"
         low.fail_when(one.compare("!=", other), "InvalidArgumentError", message, node, (one, other), node.op.label)
 
 
-def _check_filters(low: Lowering, node: Node, channels: Atom, filters: Array) -> None:
-    for size, own in zip(node.attrs["sizes"], filters.dims):
-        _check_equal(low, node, SIZES, own, low.static_dim(size))
-    _check_equal(low, node, CHANNELS, channels, filters.dims[-2])
+def check_filters(low: Lowering, node: Node, channels: Atom, filters: Sequence[Atom]) -> None:
+    """filters: the dimensions (*sizes, channels, depth)."""
+    for size, own in zip(node.attrs["sizes"], filters):
+        check_same(low, node, SIZES, own, low.static_dim(size))
+    check_same(low, node, CHANNELS, channels, filters[-2])
 
 
-def _windows_over(low: Lowering, node: Node, image: Array) -> Windows:
+def windows_over(low: Lowering, node: Node, image: Array) -> Windows:
     _, *places, channels = window_dims(_shape(node.inputs[0]), node.attrs)
     known = None if None in places else [low.static_dim(each) for each in places]  # type: ignore[arg-type]
     return Windows(low, node, image.dims, channels, known)
@@ -182,8 +183,8 @@ _START = (ir.ZERO,) * 3
 @emitter("convolution")
 def _convolution(low: Lowering, node: Node) -> None:
     (x, w), output = map(low.array, node.inputs), node.outputs[0]
-    c = _Convolution(low, _windows_over(low, node, x), x.dims[-1], output.dtype, w.dims[-1])
-    _check_filters(low, node, x.dims[-1], w)
+    c = _Convolution(low, windows_over(low, node, x), x.dims[-1], output.dtype, w.dims[-1])
+    check_filters(low, node, x.dims[-1], w.dims)
     dims = low.type_dims(output.type, (x.dims[0], *c.all.places, c.depth))  # type: ignore[arg-type]
     out = low.new_buffer(product(dims), output.dtype, output.name)
     sizes = _Sizes(low, node, output, _shape(node.inputs[0]), _shape(node.inputs[1])[-1])
@@ -217,9 +218,9 @@ def _convolution(low: Lowering, node: Node) -> None:
 @emitter("convolution_filters_grad")
 def _filters_grad(low: Lowering, node: Node) -> None:
     (x, dy), output = map(low.array, node.inputs), node.outputs[0]
-    c = _Convolution(low, _windows_over(low, node, x), x.dims[-1], output.dtype, dy.dims[-1])
+    c = _Convolution(low, windows_over(low, node, x), x.dims[-1], output.dtype, dy.dims[-1])
     for one, other in zip((x.dims[0], *c.all.places), dy.dims):
-        _check_equal(low, node, PLACES, one, other)
+        check_same(low, node, PLACES, one, other)
     own = (*map(low.static_dim, node.attrs["sizes"]), x.dims[-1], c.depth)
     dims = low.type_dims(output.type, own)  # type: ignore[arg-type]
     out = low.new_buffer(product(dims), output.dtype, output.name)
@@ -267,9 +268,9 @@ def _input_grad(low: Lowering, node: Node) -> None:
     output, shape = node.outputs[0], node.attrs["shape"]
     dims = filled(low, node, shape, node.inputs[2:])
     c = _Convolution(low, Windows(low, node, dims, shape[-1], dy.dims[1:-1]), dims[-1], output.dtype, dy.dims[-1])
-    _check_equal(low, node, DEPTHS, dy.dims[-1], w.dims[-1])
-    _check_filters(low, node, dims[-1], w)
-    _check_equal(low, node, PLACES, dims[0], dy.dims[0])
+    check_same(low, node, DEPTHS, dy.dims[-1], w.dims[-1])
+    check_filters(low, node, dims[-1], w.dims)
+    check_same(low, node, PLACES, dims[0], dy.dims[0])
     out = low.new_buffer(product(dims), output.dtype, output.name)
     sizes = _Sizes(low, node, node.inputs[0], shape, _shape(node.inputs[1])[-1])
     low.define(output, Array(out, dims))

@@ -20,7 +20,7 @@ from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, operands, shape_args
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
-from runtime.ops.linalg.einsum import einsum
+from runtime.ops.nn.depthwise import DEPTHWISE
 from runtime.ops.nn.patches import Padding
 from runtime.ops.nn.window_products import CONVOLUTION, CONVOLUTION_INPUT_GRAD
 from runtime.ops.rules import brackets, dims, product, shape_attr
@@ -242,18 +242,26 @@ def depthwise_conv2d(
 ) -> Tensor:  # fmt: skip
     """Each channel with its own filters: (rows, columns, channels, multiplier) gives channels * multiplier channels."""
     x, w = operands("DepthwiseConv2dNative", input, filter)
+    check_kind(OPS["exp"], x.dtype)
     first = _is_first(data_format)
     x = _to_last(x, first)
-    sizes = _kernel_sizes(w, 2)
-    windows = _windows(
-        x, sizes, per_dimension(strides, 2, "strides", first), per_dimension(dilations, 2, "dilations", first),
-        read_padding(padding, 2, first),
-    )  # fmt: skip
-    channels, multiplier = dims(w)[2:]
-    shape, extra = shape_attr([math.prod(sizes), channels, multiplier])
-    result = einsum("nhwkc,kcm->nhwcm", windows, call("reshape", w, *extra, shape=shape))
-    flat, extra = shape_attr([*dims(result)[:3], product([channels, multiplier])])
-    return _from_last(call("reshape", result, *extra, shape=flat), first)
+    attrs = {
+        "sizes": _kernel_sizes(w, 2), "strides": per_dimension(strides, 2, "strides", first),
+        "rates": per_dimension(dilations, 2, "dilations", first), "padding": read_padding(padding, 2, first),
+    }  # fmt: skip
+    *sizes, channels, multiplier = dims(w)
+    total = product([channels, multiplier])
+    if not (isinstance(multiplier, int) and multiplier == 1):
+        lead = dims(x)[:-1]
+        repeated, extra = shape_attr([*lead, channels, multiplier])
+        x = call("broadcast_to", call("expand_dims", x, axis=(len(lead) + 1,)), *extra, shape=repeated)
+        x = _reshaped(x, *lead, total)
+    return _from_last(apply(DEPTHWISE, (x, _reshaped(w, *sizes, total)), attrs), first)
+
+
+def _reshaped(x: Tensor, *sizes: Any) -> Tensor:
+    shape, extra = shape_attr(sizes)
+    return call("reshape", x, *extra, shape=shape)
 
 
 @late
@@ -351,5 +359,4 @@ def extract_patches(
         read_padding(padding, 2),
     )  # fmt: skip
     *lead, elements, channels = dims(windows)
-    shape, extra = shape_attr([*lead, product([elements, channels])])
-    return call("reshape", windows, *extra, shape=shape)
+    return _reshaped(windows, *lead, product([elements, channels]))

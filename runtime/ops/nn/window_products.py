@@ -35,14 +35,14 @@ _ATTRS = ("sizes", "strides", "rates", "padding")
 _FEW_CHANNELS = 3
 
 
-def _check_dtypes(one: Any, other: Any) -> None:
+def check_dtypes(one: Any, other: Any) -> None:
     if one.dtype is not other.dtype:
         raise TypeError(
             f"input #1 has dtype {other.dtype.label}, which does not match type {one.dtype.label} of input #0"
         )
 
 
-def _check_equal(what: str, one: int | None, other: int | None) -> None:
+def check_equal(what: str, one: int | None, other: int | None) -> None:
     """Raises ValueError where a dimension that two operands have differs."""
     if one is not None and other is not None and one != other:
         raise ValueError(f"{what} differ: {one} and {other}")
@@ -55,7 +55,7 @@ def _filters_dims(shape: Any, sizes: Sequence[int]) -> tuple[int | None, int | N
     if len(shape) != len(sizes) + 2:
         raise ValueError(f"filters must be {len(sizes) + 2}-dimensional, got shape {brackets(shape)}")
     for own, size in zip(shape, sizes):
-        _check_equal(SIZES, own, size)
+        check_equal(SIZES, own, size)
     return shape[-2:]
 
 
@@ -70,28 +70,28 @@ def _depth(shape: Any, sizes: Sequence[int]) -> int | None:
 
 def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
     x, w = inputs
-    _check_dtypes(x, w)
+    check_dtypes(x, w)
     batch, *places, channels = window_dims(x.shape, attrs)
     own, depth = _filters_dims(w.shape, attrs["sizes"])
-    _check_equal(CHANNELS, channels, own)
+    check_equal(CHANNELS, channels, own)
     return (TensorType(x.dtype, (batch, *places, depth)),)
 
 
 def _infer_input_grad(inputs: Sequence[Any], attrs: dict) -> tuple:
-    _check_dtypes(*inputs[:2])
+    check_dtypes(*inputs[:2])
     own, depth = _filters_dims(inputs[1].shape, attrs["sizes"])
-    _check_equal(DEPTHS, _depth(inputs[0].shape, attrs["sizes"]), depth)
-    _check_equal(CHANNELS, attrs["shape"][-1], own)
+    check_equal(DEPTHS, _depth(inputs[0].shape, attrs["sizes"]), depth)
+    check_equal(CHANNELS, attrs["shape"][-1], own)
     return (TensorType(inputs[0].dtype, attrs["shape"]),)
 
 
 def _infer_filters_grad(inputs: Sequence[Any], attrs: dict) -> tuple:
     x, dy = inputs
-    _check_dtypes(x, dy)
+    check_dtypes(x, dy)
     *lead, channels = window_dims(x.shape, attrs)
     depth = _depth(dy.shape, attrs["sizes"])
     for one, other in zip(lead, dy.shape or ()):
-        _check_equal(PLACES, one, other)
+        check_equal(PLACES, one, other)
     return (TensorType(x.dtype, (*attrs["sizes"], channels, depth)),)
 
 
@@ -108,7 +108,7 @@ def _rows_of_windows(x: Any, attrs: dict[str, Any]) -> Any:
 
 def _kernel(x: Any, w: Any, **attrs: Any) -> Any:
     channels, _ = _filters_dims(w.shape, attrs["sizes"])
-    _check_equal(CHANNELS, x.shape[-1], channels)
+    check_equal(CHANNELS, x.shape[-1], channels)
     rows = _rows_of_windows(x, attrs)
     result = blas.matmul(rows, w.reshape(rows.shape[1], w.shape[-1]))
     return result.reshape(*window_dims(x.shape, attrs)[:-1], w.shape[-1])
@@ -117,7 +117,7 @@ def _kernel(x: Any, w: Any, **attrs: Any) -> Any:
 def _input_grad(dy: Any, w: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
     channels, own = _filters_dims(w.shape, attrs["sizes"])
     *lead, depth = dy.shape
-    _check_equal(DEPTHS, depth, own)
+    check_equal(DEPTHS, depth, own)
     rows, filters = dy.reshape(math.prod(lead), depth), w.reshape(math.prod(attrs["sizes"]), channels, depth)
 
     def part(number: int) -> Any:
@@ -129,7 +129,7 @@ def _input_grad(dy: Any, w: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
 
 def _filters_grad(x: Any, dy: Any, **attrs: Any) -> Any:
     for one, other in zip(window_dims(x.shape, attrs), dy.shape[:-1]):
-        _check_equal(PLACES, one, other)
+        check_equal(PLACES, one, other)
     rows = _rows_of_windows(x, attrs)
     result = blas.matmul(rows.T, dy.reshape(math.prod(dy.shape[:-1]), dy.shape[-1]))
     return result.reshape(*attrs["sizes"], x.shape[-1], dy.shape[-1])
