@@ -41,7 +41,7 @@ def run(statements: list[str], name: str) -> str:
         linecache.cache[filename] = (len(statement), None, statement.splitlines(True), filename)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(statement + "\n", filename, "single"), space)
+            exec(compile(statement + "\n", filename, "single", dont_inherit=True), space)
         lines += printed.getvalue().rstrip().splitlines()
     return "\n".join(lines)
 

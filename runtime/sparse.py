@@ -127,6 +127,10 @@ class SparseTensor:
         """The same places with other values."""
         return SparseTensor(self._indices, new_values, self._dense_shape)
 
+    @property
+    def _type_spec(self) -> SparseTensorSpec:
+        return SparseTensorSpec.from_value(self)
+
     def __tf_flatten__(self) -> tuple[Any, tuple]:
         return None, (self._indices, self._values, self._dense_shape)
 

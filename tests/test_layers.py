@@ -28,7 +28,7 @@ OPS |= {f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal str
 VALUES = {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.tensor_array", "runtime.generator"}
 VALUES |= {"runtime.numpy_random"}
 VALUES |= {"runtime.ragged", "runtime.sparse", "runtime.sparse_functions", "runtime.embeddings"}
-VALUES |= {"runtime.lookup", "runtime.parsing"}
+VALUES |= {"runtime.lookup", "runtime.parsing", "runtime.extension_types"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
 # What the stages of the code generator may all use.
@@ -100,6 +100,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime.parsing": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.ragged"},
     "runtime.lookup": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.ragged"},
     "runtime.ragged": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "runtime.sparse_functions"},
+    "runtime.extension_types": {*BASE, "runtime.tensor", *OPS},
     "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},
     "runtime.autodiff": {*VALUES, "runtime.graph"},

@@ -26,14 +26,10 @@ from runtime.tensor import EagerTensor
 
 
 def spec_of_leaf(leaf: Any) -> Any:
-    """The spec of a tensor, ragged or sparse tensor."""
-    if isinstance(leaf, RaggedTensor):
-        return leaf._type_spec
-    if isinstance(leaf, SparseTensor):
-        return SparseTensorSpec(leaf.shape, leaf.dtype)
+    """The spec of a tensor, ragged or sparse tensor, extension type or dataset."""
     if isinstance(leaf, NoneTensorSpec):
         return leaf
-    if hasattr(leaf, "element_spec"):  # a dataset
+    if hasattr(leaf, "_type_spec"):
         return leaf._type_spec
     return TensorSpec(leaf.shape, leaf.dtype)
 

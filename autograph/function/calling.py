@@ -8,6 +8,7 @@ from autograph.function.function_type import trace_type_of, type_text
 from autograph.function.signature import VariableArgument, is_tensor_like, key_of_call, recalled
 from runtime import composites, nest
 from runtime.errors import InvalidArgumentError
+from runtime.extension_types.values import ExtensionType
 from runtime.ops.convert import convert_to_tensor
 from runtime.tensor import Tensor
 
@@ -122,6 +123,8 @@ def _fit(
 def _flat_call(concrete: Any, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
     """The tensors alone, by position, then by name."""
     specs = concrete.argument_specs
+    if any(isinstance(value, ExtensionType) for value in composites.flatten(list(args))):
+        raise _Misfit("extension types aren't tensors")
     values = nest.flatten(list(args))
     if len(values) > len(specs) or any(not (isinstance(v, Tensor) or is_array(v)) for v in values):
         raise _Misfit(f"{len(specs)} tensors are needed, {len(values)} values were given")

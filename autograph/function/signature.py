@@ -23,6 +23,7 @@ import numpy as np
 from autograph.function.function_type import trace_type_of
 from runtime import composites, nest
 from runtime.dtypes import as_dtype
+from runtime.extension_types.values import ExtensionTypeSpec
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.staged_number import StagedNumber, storage
 from runtime.shapes import as_shape, widen
@@ -389,6 +390,10 @@ def _fit(value: Any, spec: Any) -> Any:
     parts, specs = nest.children(value) if nest.is_nested(value) else [], nest.children(spec)
     if len(parts) != len(specs) or (isinstance(spec, dict) and sorted(spec) != sorted(value)):
         raise ValueError(f"{value!r} doesn't have the structure of {spec!r}")
+    if isinstance(spec, ExtensionTypeSpec):
+        if not spec.covers(value):
+            raise ValueError(f"{value!r} doesn't fit {spec!r}")
+        value = spec
     return nest.rebuild(value, list(map(_fit, parts, specs)))
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from autograph.data.optional import Optional
 from autograph.namespaces import experimental_dlpack as dlpack
 from autograph.namespaces import experimental_numpy as numpy
+from runtime.extension_types.values import ExtensionType, ExtensionTypeSpec
 from runtime.ragged.row_partition import RowPartition
 from runtime.ragged.shape import DynamicRaggedShape
 
-__all__ = ["DynamicRaggedShape", "Optional", "RowPartition", "dlpack", "numpy"]
+__all__ = [
+    "DynamicRaggedShape", "ExtensionType", "ExtensionTypeSpec", "Optional", "RowPartition", "dlpack", "numpy",
+]  # fmt: skip

@@ -10,11 +10,20 @@ from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
 from autograph.operators.containers import is_list, staged_list, unwrapped
 from autograph.operators.state import UNSET, Slot
-from autograph.operators.structure import children, flatten, map_leaves, open_class, rebuild, same_structure
+from autograph.operators.structure import (
+    children,
+    flatten,
+    map_leaves,
+    open_class,
+    rebuild,
+    same_fixed_parts,
+    same_structure,
+)
 from autograph.operators.symbolic import describe, is_tensorable, number_of, placeholder, type_of
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
+from runtime.extension_types.values import ExtensionType
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.staged_number import StagedNumber
@@ -202,7 +211,7 @@ class Variable:
             )
         found = flatten(value, label)
         labels = [leaf.label for leaf in self.parts]
-        if [key for key, _ in found] != labels:
+        if [key for key, _ in found] != labels or not same_fixed_parts(self.structure, value):
             if [key for key, _ in flatten(self.structure, label)] != labels:
                 raise NeedsAttributes  # a branch of the body has exchanged objects of the class
             raise StagingTypeError(
@@ -248,7 +257,7 @@ def identifier(label: str) -> str:
 def shape_of(structure: Any) -> str:
     """A structure in words."""
     leaves = flatten(structure)
-    if len(leaves) == 1 and not leaves[0][0]:
+    if (len(leaves) == 1 and not leaves[0][0]) or isinstance(structure, ExtensionType):
         return describe(structure)
     return f"a {type(structure).__name__} of {len(leaves)} values"
 

@@ -67,6 +67,7 @@ from autograph.operators.unfinished import Unfinished
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
+from runtime.extension_types.values import ExtensionType
 from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.convert import convert_to_tensor
@@ -513,7 +514,10 @@ def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError | StagingVal
     parts = [children(each) for each in (one, other)]
     if parts[0] is not None and parts[1] is not None:
         kind = StagingValueError if label == RESULT else StagingTypeError
-        names = [f"{name} of {len(part)}" for name, part in zip(names, parts)]  # type: ignore[arg-type]
+        names = [
+            name if isinstance(each, ExtensionType) else f"{name} of {len(part)}"  # type: ignore[arg-type]
+            for each, name, part in zip((one, other), names, parts)
+        ]
         return kind(
             f"a condition on a tensor must return the same nested structure in both branches: {label} is {names[0]} in "
             f"the first, {names[1]} in the other",

@@ -19,6 +19,8 @@ from typing import Any
 from weakref import WeakSet
 
 from autograph.operators.state import UNSET
+from runtime.extension_types.static import Static
+from runtime.extension_types.values import ExtensionType
 from runtime.staged_list import StagedList
 
 _MUTABLE = (list, dict, set, deque, bytearray, StagedList)
@@ -62,8 +64,9 @@ def children(value: Any) -> Sequence[tuple[str, Any]] | None:
     if isinstance(value, dict):
         return [(f"[{key!r}]", item) for key, item in value.items()]
     if hasattr(kind, "__tf_flatten__"):
-        components = value.__tf_flatten__()[1]
-        return [(f".{index}", UNSET if item is None else item) for index, item in enumerate(components)]
+        metadata, components = value.__tf_flatten__()
+        paths = metadata.paths if isinstance(metadata, Static) else [f".{index}" for index in range(len(components))]
+        return [(path, UNSET if item is None else item) for path, item in zip(paths, components)]
     names = _field_names(value)
     if names is None or not _is_tree(value, ()):
         return None
@@ -148,6 +151,14 @@ def same_structure(one: Any, other: Any) -> bool:
         return one.__tf_flatten__()[0] == other.__tf_flatten__()[0]
     names = _field_names(one)
     return len(one) == len(other) if names is None else names == _field_names(other)
+
+
+def same_fixed_parts(one: Any, other: Any) -> bool:
+    """Whether extension types that are in the same places of two structures agree in all but their tensors."""
+    if isinstance(one, ExtensionType) and not same_structure(one, other):
+        return False
+    items, others = children(one) or (), children(other) or ()
+    return all(same_fixed_parts(item, another) for (_, item), (_, another) in zip(items, others))
 
 
 def flatten(value: Any, label: str = "") -> list[tuple[str, Any]]:

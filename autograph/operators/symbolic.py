@@ -14,6 +14,7 @@ from autograph.operators.structure import flatten
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
+from runtime.extension_types.values import ExtensionType
 from runtime.ops.arrays.creation import zeros
 from runtime.ops.arrays.shape_ops import reshape
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
@@ -215,6 +216,8 @@ def describe(value: Any) -> str:
     """A value's type and, for a tensor made in a trace, the line that made it."""
     if isinstance(value, StagedList):  # its elements may belong to a trace that has been dropped
         return "a list whose length is known only at run time"
+    if isinstance(value, ExtensionType):
+        return repr(value._type_spec)
     if not has_dtype(value):
         return "None" if value is None else f"a Python {kind_of(value).__name__}"
     tensor = convert_to_tensor(value)

@@ -20,6 +20,7 @@ class CompositeTensor(abc.ABC):  # noqa: B024 (for `isinstance`)
 
 for _cls in (
     ag.SparseTensor, ag.RaggedTensor, ag.IndexedSlices, ag.experimental.Optional, ag.TensorArray, PerReplica,
+    ag.experimental.ExtensionType,
 ):  # fmt: skip
     CompositeTensor.register(_cls)
 
@@ -28,19 +29,20 @@ class TypeSpec(abc.ABC):  # noqa: B024 (for `isinstance`)
     """Base of what describes values. Ours are instances of it; there is nothing to inherit."""
 
 
-for _spec in (ag.TensorSpec, ag.SparseTensorSpec, ag.RaggedTensorSpec, ag.OptionalSpec, ag.data.DatasetSpec):
+for _spec in (
+    ag.TensorSpec, ag.SparseTensorSpec, ag.RaggedTensorSpec, ag.OptionalSpec, ag.data.DatasetSpec,
+    ag.experimental.ExtensionTypeSpec,
+):  # fmt: skip
     TypeSpec.register(_spec)
 
 
 def type_spec_from_value(value: Any) -> Any:
-    """The spec of a tensor, a sparse or ragged one, or of anything that converts to a tensor.
+    """The spec of a tensor, a sparse or ragged one, an extension type, or of anything that converts to a tensor.
 
     Raises TypeError for other values.
     """
-    if isinstance(value, ag.SparseTensor):
-        return ag.SparseTensorSpec.from_value(value)
-    if isinstance(value, ag.RaggedTensor):
-        return ag.RaggedTensorSpec.from_value(value)
+    if isinstance(value, (ag.SparseTensor, ag.RaggedTensor, ag.experimental.ExtensionType)):
+        return value._type_spec
     if isinstance(value, ag.experimental.Optional):
         return ag.OptionalSpec(value.element_spec)
     if not ag.is_tensor(value):

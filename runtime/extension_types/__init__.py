@@ -1,0 +1,1 @@
+"""Extension types: classes of values made of tensors, which users declare."""
