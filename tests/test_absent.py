@@ -36,7 +36,7 @@ def said(name: str) -> str:
         ("queue", "there are no queues"),
         ("train.Optimizer", "optimisers aren't here"),
         ("io.match_filenames_once", "read and write other files with Python"),
-        ("image.draw_bounding_boxes", "images are arrays"),
+        ("image.extract_glimpse", "images are arrays"),
         ("linalg.LinearOperatorDiag", "there are no operator classes"),
         ("placeholder", "they are a function's parameters"),
         ("Session", "no sessions"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograph.data.record_files import TFRecordOptions, TFRecordWriter
 from autograph.namespaces import io_gfile as gfile
 from runtime.ops.image.codecs import (
+    decode_and_crop_jpeg,
     decode_bmp,
     decode_gif,
     decode_image,
@@ -12,6 +13,7 @@ from runtime.ops.image.codecs import (
     decode_png,
     encode_jpeg,
     encode_png,
+    extract_jpeg_shape,
     is_jpeg,
 )
 from runtime.ops.strings.csv import decode_csv
@@ -31,9 +33,9 @@ from runtime.parsing import (
 )
 
 __all__ = [
-    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "TFRecordOptions", "TFRecordWriter",
-    "VarLenFeature", "decode_bmp", "decode_csv", "decode_gif", "decode_image", "decode_jpeg", "decode_png",
-    "decode_raw", "encode_jpeg", "encode_png", "gfile", "is_jpeg", "matching_files", "parse_example",
-    "parse_sequence_example", "parse_single_example", "parse_single_sequence_example", "parse_tensor", "read_file",
-    "serialize_tensor", "write_file",
+    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "TFRecordOptions",
+    "TFRecordWriter", "VarLenFeature", "decode_and_crop_jpeg", "decode_bmp", "decode_csv", "decode_gif",
+    "decode_image", "decode_jpeg", "decode_png", "decode_raw", "encode_jpeg", "encode_png", "extract_jpeg_shape",
+    "gfile", "is_jpeg", "matching_files", "parse_example", "parse_sequence_example", "parse_single_example",
+    "parse_single_sequence_example", "parse_tensor", "read_file", "serialize_tensor", "write_file",
 ]  # fmt: skip

@@ -178,7 +178,7 @@ CALLS: dict[str, Rule] = {
         for name in (
             "bits", "here", "nonfinite", "nonfinite_scalar", "scalar_count", "capacity", "clamped", "slice_start",
             "slice_count", "int_range_length", "float_range_length", "place_in", "solved",
-            "hash_width", "distinct",
+            "hash_width", "distinct", "suppress_boxes",
         )
     },
     **{f"lib.{name}": _fixed(BOOL) for name in ("interrupted", "all_true", "cholesky", "substituted")},

@@ -80,12 +80,13 @@ def _feature(value: Any) -> bool:
 
 _BOOLEANS = [
     "adjoint", "again", "compute_uv", "compute_v", "controls", "descending", "everywhere", "exclusive", "fixed",
-    "full_matrices", "keep_short", "keepdims", "little_endian", "lower", "normalize", "reverse", "scientific",
-    "shortest", "slices", "transpose_a", "transpose_b", "within",
+    "full_matrices", "keep_short", "keepdims", "little_endian", "lower", "normalize", "overlaps", "reverse",
+    "scientific", "shortest", "slices", "transpose_a", "transpose_b", "whole", "within",
 ]  # fmt: skip
 _INTEGERS = [
-    "beam_width", "buckets", "captures", "carries", "channels", "desired_channels", "desired_samples", "hash_key", "k",
-    "maxsplit", "order", "precision", "rank", "ratio", "results", "sources", "summarize", "top_paths", "type", "width",
+    "attempts", "beam_width", "buckets", "captures", "carries", "channels", "desired_channels", "desired_samples",
+    "hash_key", "k", "maxsplit", "order", "precision", "rank", "ratio", "results", "sources", "summarize", "top_paths",
+    "type", "width",
 ]  # fmt: skip
 _CHECKS: dict[str, Check] = {
     **dict.fromkeys(_BOOLEANS, _bool),
@@ -100,6 +101,7 @@ _CHECKS: dict[str, Check] = {
     "kind": lambda value: type(value) is str and all(map(_word, value.split(" "))),
     **dict.fromkeys(["pattern", "rewrite", "sep", "separator"], _bytes),
     **dict.fromkeys(["multiples", "shape"], _either(_none, _tuple_of(_int, _none))),
+    **dict.fromkeys(["area", "ratios"], _tuple_of(_is(float))),
     "axis": _either(_int, _none, _ints),
     "call": _is(Call, Applied, PulledBack),
     "constant_values": _is(int, float, bool),

@@ -44,8 +44,8 @@ NOT_NATIVE = {
     "decode_wav", "encode_wav", "decode_image", "encode_image",
     # tables of Python
     "find_constant", "table_find", "table_insert", "table_remove", "table_size", "table_export",
-    # a search whose steps depend on values
-    "ctc_beam_search",
+    # searches whose steps depend on values
+    "ctc_beam_search", "distorted_box",
     # results whose shape depends on values
     "fill",
     # taken apart before execution: runtime/graph/passes/rewrites/custom_gradients.py

@@ -26,6 +26,19 @@ MANY = np.random.default_rng(6).uniform(0.0, 1.0, (5, 4, 3, 2)).round(2).astype(
 BYTES = _R.integers(0, 256, (2, 3, 3)).astype(np.uint8)
 BOXES = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8], [-0.3, 0.1, 1.2, 0.9], [0.8, 0.9, 0.2, 0.1]], np.float32)
 TURNED = np.array([[0.7, 0.2, -1, -0.3, 1.4, 1, 0.05, 0.1]], np.float32)
+TALL = np.random.default_rng(7).uniform(0.0, 1.0, (2, 9, 7, 3)).round(2).astype(np.float32)
+_B = np.random.default_rng(8)
+# Boxes as clusters around a few, so that many overlap; the scores differ.
+_CENTRES = _B.uniform(0.0, 1.0, (2, 8, 4)).repeat(5, 1)
+CLUSTERS = (_CENTRES + _B.normal(0.0, 0.05, (2, 40, 4))).round(3).astype(np.float32)
+UPRIGHT = np.concatenate([CLUSTERS[..., :2], CLUSTERS[..., :2] + 0.2 + 0.2 * _B.random((2, 40, 2))], -1)
+UPRIGHT = np.abs(UPRIGHT).round(3).astype(np.float32)
+SCORES = (_B.permutation(240).reshape(2, 40, 3) / 240).round(4).astype(np.float32)
+_SPANS = [[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8], [-0.3, 0.1, 1.2, 0.9], [0.8, 0.9, 0.2, 0.1],
+          [0.5, -2, 0.9, 0.5], [2, 2, 3, 3], [0.3, 0.3, 0.3, 0.3], [-0.05, 0, 0.6, 1]]  # fmt: skip
+LINES = np.array(_SPANS, np.float32).reshape(2, 4, 4)
+SHADES = _B.uniform(0.0, 1.0, (3, 5)).round(2).astype(np.float32)
+OVERLAPS = _B.uniform(0.0, 1.0, (40, 40)).round(3).astype(np.float32)
 FAR = np.array([[3, 0.2, -13, -0.3, 2.4, -10, 0, 0]], np.float32)
 
 
@@ -97,6 +110,8 @@ def cases(T: Any) -> dict[str, Case]:
         case(f"psnr {name}", lambda x, n=name: image.psnr(x, T.reverse(x, [1]), 255 if n == "bytes" else 1.0), x)
     case("ssim", lambda x: image.ssim(x, T.reverse(x, [0]), 1.0, filter_size=3), MANY)
     case("ssim map", lambda x: image.ssim(x, T.reverse(x, [0]), 1.0, 2, 0.7, 0.02, 0.05, True), MANY)
+    case("ssim_multiscale", lambda x: image.ssim_multiscale(
+        x, T.sqrt(x + 0.01), 1.0, (0.2, 0.3, 0.4), 2, 0.7, 0.02, 0.05), TALL)  # fmt: skip
     case("adjust_gamma colours", lambda x: image.adjust_gamma(x, 1.5, 0.9), COLOURS)
     case("adjust_gamma bytes", lambda x: image.adjust_gamma(x, 0.5), BYTES)
     for dtype in ("float16", "float32", "uint8", "int8", "uint16", "int32", "int64"):
@@ -105,6 +120,8 @@ def cases(T: Any) -> dict[str, Case]:
         case(f"numbers as {dtype}", lambda x, d=wanted: image.convert_image_dtype(x, d, True), BYTES.astype(np.int32))
         if dtype not in ("int32", "int64"):  # in which TensorFlow's float32 overflows
             case(f"floats as {dtype}", lambda x, d=wanted: image.convert_image_dtype(x, d, True), AWKWARD)
+
+    boxed_cases(T, case)
 
     def transformed(x: Any, maps: Any, interpolation: str, fill_mode: str) -> Any:
         if hasattr(image, "projective_transform"):
@@ -120,6 +137,46 @@ def cases(T: Any) -> dict[str, Case]:
                 case(f"projective_transform {name} {how} {mode}",
                      lambda x, t, h=how, m=mode: transformed(x, t, h, m), IMAGE, maps, gradient=False)  # fmt: skip
     return found
+
+
+def boxed_cases(T: Any, case: Callable[..., None]) -> None:
+    """Those of boxes: the chosen, and drawn ones."""
+    image, (boxes, _), (scores, _) = T.image, CLUSTERS, SCORES[..., 0]
+    for most in (0.1, 0.5, 0.9, 1.0):
+        case(f"non_max_suppression {most}", lambda b, s, m=most: image.non_max_suppression(b, s, 30, m), boxes, scores)
+    case("non_max_suppression of some", lambda b, s: image.non_max_suppression(b, s, 3, 0.5, 0.4), boxes, scores)
+    case("non_max_suppression of none", lambda b, s: image.non_max_suppression(b, s, 3, 0.5, 2.0), boxes, scores)
+    case("non_max_suppression of no box", lambda b, s: image.non_max_suppression(b[:0], s[:0], 3), boxes, scores)
+    for sigma in (0.0, 0.1, 1.0):
+        case(f"non_max_suppression_with_scores {sigma}", lambda b, s, v=sigma: image.non_max_suppression_with_scores(
+            b, s, 25, 0.4, 0.05, v), boxes, scores, gradient=False)  # fmt: skip
+    case("non_max_suppression_overlaps", lambda o, s: image.non_max_suppression_overlaps(o, s, 20, 0.8, 0.1),
+         OVERLAPS, scores)  # fmt: skip
+    for most in (0.2, 0.5):
+        for pad in (False, True):
+            case(f"non_max_suppression_padded {most} {pad}", lambda b, s, m=most, p=pad:
+                 image.non_max_suppression_padded(b, s, 50, m, 0.2, p), UPRIGHT[0], scores)  # fmt: skip
+        case(f"non_max_suppression_padded batch {most}", lambda b, s, m=most: image.non_max_suppression_padded(
+            b, s, 7, m, pad_to_max_output_size=True), UPRIGHT, SCORES[..., 0])  # fmt: skip
+    for name, own in (("shared", CLUSTERS[:, :, None]), ("own", np.stack([CLUSTERS, UPRIGHT, CLUSTERS[:, ::-1]], 2))):
+        for each, total, pad, clip in ((4, 9, False, True), (50, 200, False, False), (2, 20, True, True)):
+            options = (each, total, 0.4, 0.1, pad, clip)
+            case(f"combined_non_max_suppression {name} {each} {total}", lambda b, s, o=options:
+                 image.combined_non_max_suppression(b, s, *o), own, SCORES, gradient=False)  # fmt: skip
+    case("draw_bounding_boxes", lambda x, b: image.draw_bounding_boxes(x, b, None), TALL, LINES, gradient=False)
+    case("draw_bounding_boxes grey", lambda x, b: image.draw_bounding_boxes(x[..., :1], b, None), TALL, LINES,
+         gradient=False)  # fmt: skip
+    case("draw_bounding_boxes half", lambda x, b: image.draw_bounding_boxes(T.cast(x, T.float16), b, None), TALL,
+         LINES, gradient=False)  # fmt: skip
+    for rows in (0, 3):
+        case(f"draw_bounding_boxes {rows} colours", lambda x, b, c, r=rows: image.draw_bounding_boxes(x, b, c[:r]),
+             TALL, LINES, SHADES, gradient=False)  # fmt: skip
+    for n in range(12):
+        size, objects = np.array([13 + 20 * n, 200 - 13 * n, 3], np.int32), np.abs(LINES).clip(0, 1)
+        ranges = {"aspect_ratio_range": (0.5 + 0.05 * n, 1.5), "area_range": (0.05 * n + 0.01, 0.9)}
+        case(f"stateless_sample_distorted_bounding_box {n}", lambda s, b, n=n, r=ranges:
+             image.stateless_sample_distorted_bounding_box(s, b, (n, 7), 0.1 * n, **r), size, objects,
+             gradient=False)  # fmt: skip
 
 
 def numbers(tensor: Any) -> Any:

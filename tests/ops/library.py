@@ -3,6 +3,7 @@
 The reference comes from another function, or another definition, than the kernel does.
 """
 
+import heapq
 import math
 
 import numpy as np
@@ -101,6 +102,40 @@ def searchsorted(sequence, values, side, dtype):
         row, value = rows[place[:-1]], values[place]
         result[place] = np.sum(row < value) if side == "left" else np.sum(row <= value)
     return result
+
+
+def share(one, other):
+    """How much of their union two boxes have in common."""
+    (y1, x1, y2, x2), (v1, u1, v2, u2) = ([*map(min, box[:2], box[2:]), *map(max, box[:2], box[2:])]
+                                          for box in (one.tolist(), other.tolist()))  # fmt: skip
+    common = max(min(y2, v2) - max(y1, v1), 0) * max(min(x2, u2) - max(x1, u1), 0)
+    total = (y2 - y1) * (x2 - x1) + (v2 - v1) * (u2 - u1) - common
+    return common / total if common else 0.0
+
+
+def suppress_boxes(boxes, scores, limit, most, least, sigma, overlaps):
+    """With a queue: a box is compared with those chosen since it was queued."""
+    order, kept = np.zeros(scores.shape, np.int32), np.zeros_like(scores)
+    counts = np.zeros(scores.shape[:2], np.int32)
+    for place in np.ndindex(*counts.shape):
+        table, chosen = boxes[place[0]], []
+        queue = [(-float(score), number, 0) for number, score in enumerate(scores[place]) if score > least]
+        heapq.heapify(queue)
+        while queue and len(chosen) < limit:
+            score, number, since = heapq.heappop(queue)
+            shares = [table[number, n] if overlaps else share(table[number], table[n]) for n, _ in chosen[since:]]
+            if sigma > 0:
+                lower = score * math.exp(sum(-0.5 / sigma * float(part) ** 2 for part in shares))
+            else:
+                lower = score if all(part <= most for part in shares) else math.inf
+            if lower == score:
+                chosen.append((number, -score))
+            elif -lower > least:
+                heapq.heappush(queue, (lower, number, len(chosen)))
+        counts[place] = len(chosen)
+        for at, (number, score) in enumerate(chosen):
+            order[place][at], kept[place][at] = number, score
+    return order, kept, counts
 
 
 def batched(function):
@@ -379,7 +414,7 @@ LIBRARY = {
     "betainc": wide(lambda a, b, x: special.btdtr(a, b, x) if hasattr(special, "btdtr") else 1
                     - special.betainc(b, a, 1 - x)),
     "take_along": take_along, "take_along_grad": take_along_grad, "argsort": argsort, "top_few": top_few,
-    "unique": unique,
+    "suppress_boxes": suppress_boxes, "unique": unique,
     "searchsorted": searchsorted,
     "unsorted_segment_sum": segment(np.add, lambda d: 0), "unsorted_segment_prod": segment(np.multiply, lambda d: 1),
     "unsorted_segment_max": segment(np.maximum, limit("min")),

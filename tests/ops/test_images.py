@@ -11,11 +11,17 @@ from tests.ops.image_values import (
     AWKWARD,
     BOXES,
     BYTES,
+    CLUSTERS,
     COLOURS,
     FAR,
     IMAGE,
+    LINES,
     LONG,
     METHODS,
+    OVERLAPS,
+    SCORES,
+    TALL,
+    UPRIGHT,
     answer,
     cases,
     weighted,
@@ -216,11 +222,125 @@ E = ag.errors.InvalidArgumentError
         (lambda: ag.image.random_crop(IMAGE, [1, 5, 3, 1]), E, "value.shape >= size"),
         (lambda: ag.image.psnr(IMAGE, COLOURS, 1.0), ValueError, "incompatible"),
         (lambda: ag.image.ssim(IMAGE, IMAGE, 1.0), E, "at least 11"),
+        (lambda: ag.image.ssim_multiscale(TALL, TALL, 1.0, filter_size=3), E, "at least 3"),
+        (lambda: ag.image.non_max_suppression(BOXES, [1.0] * 4, -1), E, "non-negative"),
+        (lambda: ag.image.non_max_suppression(BOXES, [1.0] * 4, 2.5), TypeError, "max_output_size must be an integer"),
+        (lambda: ag.image.non_max_suppression(BOXES, [1.0] * 4, 2, 1.5), E, r"iou_threshold must be in \[0, 1\]"),
+        (lambda: ag.image.non_max_suppression(BOXES, [1.0] * 3, 2), E, "equal, but are 4 and 3"),
+        (lambda: ag.image.non_max_suppression(BOXES[:, :3], [1.0] * 4, 2), E, "4 columns"),
+        (lambda: ag.image.non_max_suppression(BOXES[0], [1.0] * 4, 2), E, "boxes must be 2-D"),
+        (lambda: ag.image.non_max_suppression(ag.cast(BOXES, ag.float64), [1.0] * 4, 2), E, "got float64"),
+        (lambda: ag.image.non_max_suppression_overlaps(BOXES[:3], [1.0] * 3, 2), E, "square"),
+        (lambda: ag.image.non_max_suppression_padded(CLUSTERS, SCORES[..., 0], 2), ValueError, "batched input"),
+        (lambda: ag.image.combined_non_max_suppression(CLUSTERS[:, :, None], SCORES, 3, 0), E, "max_total_size"),
+        (lambda: ag.image.combined_non_max_suppression(CLUSTERS[:, :, None], SCORES, 0, 3), E, "max_size_per_class"),
+        (lambda: ag.image.combined_non_max_suppression(np.stack([CLUSTERS] * 2, 2), SCORES, 3, 3), E, "num classes"),
+        (lambda: ag.image.draw_bounding_boxes(TALL[0], LINES, None), E, "images must be 4-D"),
+        (lambda: ag.image.draw_bounding_boxes(TALL[:1], LINES, None), E, "batch sizes"),
+        (lambda: ag.image.draw_bounding_boxes(TALL[..., :2], LINES, None), E, "Channel depth"),
+        (lambda: ag.image.draw_bounding_boxes(TALL, LINES, [[1.0, 0.0]]), E, "equal or more channels"),
+        (lambda: ag.image.draw_bounding_boxes(ag.cast(TALL, ag.uint8), LINES, None), E, "got uint8: use ag.cast"),
+        (lambda: ag.image.stateless_sample_distorted_bounding_box([9, 9, 3], 2 * LINES, (1, 2)), E, r"\[0.0, 1.0\]"),
+        (lambda: ag.image.sample_distorted_bounding_box([9, 9, 3], LINES[:, :0]), E, "No bounding boxes"),
+        (lambda: ag.image.sample_distorted_bounding_box([9, 9, 3], LINES, area_range=(0.5, 2.0)), E, "Area range"),
+        (
+            lambda: ag.image.sample_distorted_bounding_box([9, 9, 3], LINES, min_object_covered=-1.0),
+            E,
+            "object covered",
+        ),
+        (lambda: ag.image.random_jpeg_quality(TALL[0], 50, 140), ValueError, "between 0 and 100"),
+        (lambda: ag.image.stateless_random_jpeg_quality(TALL[0], 50, 40, (1, 2)), ValueError, "must be less"),
     ],
 )
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+# How each of several functions of boxes chooses.
+CHOICES = {
+    "alone": lambda b, o, s: ag.image.non_max_suppression_with_scores(b[0], s[0, :, 0], 30, 0.4, 0.1),
+    "soft": lambda b, o, s: ag.image.non_max_suppression_with_scores(b[0], s[0, :, 0], 25, 0.4, 0.05, 0.3),
+    "overlaps": lambda b, o, s: ag.image.non_max_suppression_overlaps(o, s[0, :, 0], 20, 0.8),
+    "padded": lambda b, o, s: ag.image.non_max_suppression_padded(b, s[..., 0], 50, pad_to_max_output_size=True),
+    "combined": lambda b, o, s: ag.image.combined_non_max_suppression(b[:, :, None], s, 4, 9),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("size", [40, 1, 0])
+def test_boxes_are_chosen_in_kernels_as_eagerly(name, size):
+    specs = [ag.TensorSpec([None, None, 4]), ag.TensorSpec([None, None]), ag.TensorSpec([None, None, 3])]
+    compiled = ag.function(CHOICES[name], input_signature=specs, jit_compile=True, autograph=False)
+    operands = UPRIGHT[:, :size], OVERLAPS[:size, :size], SCORES[:, :size]
+    for found, expected in zip(ag.nest.flatten(compiled(*operands)), ag.nest.flatten(CHOICES[name](*operands))):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_boxes_and_scores_of_different_numbers_fail_in_kernels():
+    choose = ag.function(ag.image.non_max_suppression, jit_compile=True, autograph=False, input_signature=[
+        ag.TensorSpec([None, 4]), ag.TensorSpec([None]), ag.TensorSpec([], ag.int32)])  # fmt: skip
+    assert choose(CLUSTERS[0], SCORES[0, :, 0], 3).shape == [3]
+    with pytest.raises(E, match="different sizes"):
+        choose(CLUSTERS[0], SCORES[0, :9, 0], 3)
+    with pytest.raises(E, match="non-negative"):
+        choose(CLUSTERS[0], SCORES[0, :, 0], -3)
+
+
+def test_a_box_that_is_no_number_overlaps_none():
+    boxes = np.array([[0, 0, 1, 1], [np.nan, 0, 1, 1], [0, 0, 1, 0.9]], np.float32)
+    np.testing.assert_array_equal(ag.image.non_max_suppression(boxes, [0.3, np.nan, 0.2], 3), [0])
+
+
+def test_distorted_boxes_follow_from_seeds():
+    boxes = np.array([[[0.1, 0.2, 0.7, 0.8]]], np.float32)
+
+    @ag.function
+    def parts(n):
+        return [ag.image.sample_distorted_bounding_box([90, 80, 3], boxes, n).begin for _ in range(2)]
+
+    first = np.stack(parts(3))
+    try:
+        ag.random.set_seed(5)
+        again = np.stack(parts(0))
+        ag.random.set_seed(5)
+        np.testing.assert_array_equal(np.stack(parts(0)), again)
+    finally:
+        ag.random.set_seed(None)
+    assert first.shape == (2, 3)
+    begin, size, box = ag.image.sample_distorted_bounding_box([90, 80, 3], boxes, 0, 0.5)
+    crop = np.concatenate([begin[:2], begin[:2] + size[:2]]) / [90, 80, 90, 80]
+    np.testing.assert_allclose(box[0, 0], crop, rtol=1e-6)
+    assert size[2] == -1
+
+
+def test_jpeg_quality():
+    """Errors about as large as TensorFlow 2.21's, whose transform is a faster one."""
+    y, x = np.mgrid[0:16, 0:16] / 16.0
+    image = np.stack([y, x, (x + y) / 2], -1).astype(np.float32)
+    assert ag.image.adjust_jpeg_quality(image, 100).dtype == ag.float32
+    errors = [float(np.abs(ag.image.adjust_jpeg_quality(image, q) - image).mean()) for q in (5, 50, 100)]
+    np.testing.assert_allclose(errors[:2], [0.05863, 0.01054], rtol=0.05)
+    assert errors[2] < errors[1]
+    staged = ag.function(ag.image.adjust_jpeg_quality, input_signature=[
+        ag.TensorSpec([None, None, 3]), ag.TensorSpec([], ag.int32)])  # fmt: skip
+    np.testing.assert_array_equal(staged(image, 50), ag.image.adjust_jpeg_quality(image, 50))
+    grey = (image[..., :1] * 255).astype(np.uint8)
+    changed = ag.image.stateless_random_jpeg_quality(grey, 10, 90, (3, 4))
+    assert changed.shape == [16, 16, 1]
+    assert changed.dtype == ag.uint8
+    with pytest.raises(E, match=r"quality must be in \[0,100\]"):
+        staged(image, 101)
+
+
+def test_parts_of_jpeg_files():
+    file = ag.io.encode_jpeg(np.arange(6 * 8 * 3, dtype=np.uint8).reshape(6, 8, 3))
+    np.testing.assert_array_equal(ag.image.extract_jpeg_shape(file), [6, 8, 3])
+    assert ag.image.extract_jpeg_shape(file, ag.int64).dtype == ag.int64
+    part = ag.image.decode_and_crop_jpeg(file, [1, 2, 3, 4])
+    np.testing.assert_array_equal(part, ag.io.decode_jpeg(file)[1:4, 2:6])
+    with pytest.raises(E, match="Invalid crop window"):
+        ag.image.decode_and_crop_jpeg(file, [4, 0, 3, 4])
 
 
 def test_random_changes_draw_tensorflows_numbers():

@@ -3,6 +3,7 @@ files only."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -297,3 +298,62 @@ def substitute_each(
     for number in range(count):
         begin = number * size * size
         sound[number] = substituted(matrices, begin, size, out, number * size * columns, columns, lower, transposed)
+
+
+@njit(nogil=True)
+def share_of_boxes(boxes: Any, one: int, other: int) -> Any:
+    """How much of their union the boxes at two places have in common; 0 if one of them has no area."""
+    top, bottom = min(boxes[one], boxes[one + 2]), max(boxes[one], boxes[one + 2])
+    left, right = min(boxes[one + 1], boxes[one + 3]), max(boxes[one + 1], boxes[one + 3])
+    other_top, other_bottom = min(boxes[other], boxes[other + 2]), max(boxes[other], boxes[other + 2])
+    other_left, other_right = min(boxes[other + 1], boxes[other + 3]), max(boxes[other + 1], boxes[other + 3])
+    area = (bottom - top) * (right - left)
+    other_area = (other_bottom - other_top) * (other_right - other_left)
+    height = min(bottom, other_bottom) - max(top, other_top)
+    width = min(right, other_right) - max(left, other_left)
+    apart = height <= 0 or width <= 0 or area <= 0 or other_area <= 0
+    return area - area if apart else height * width / (area + other_area - height * width)
+
+
+@njit(nogil=True)
+def suppress_boxes(
+    boxes: Any, at: int, scores: Any, begin: int, count: int, limit: int, most: Any, least: Any, sigma: Any,
+    overlaps: bool, left: Any, order: Any, kept: Any,
+) -> int:  # fmt: skip
+    """Chooses at most `limit` of `count` boxes with scores above `least`, the best first, without those that overlap a
+    better one by more than `most`; with a positive sigma, lowers the scores of those that do instead. Returns how many;
+    order and kept get their numbers and scores from `begin` on, and zeros.
+
+    boxes: from `at` on; overlaps: whether it has the overlaps of all pairs. left: scratch memory like the scores.
+    """
+    for i in range(begin, begin + count):
+        left[i] = scores[i] if scores[i] > least else least
+        order[i] = 0
+        kept[i] = 0
+    chosen = 0
+    while chosen < limit:
+        best = -1
+        highest = least
+        for i in range(count):
+            if left[begin + i] > highest:
+                highest = left[begin + i]
+                best = i
+        if best < 0:
+            limit = chosen
+        else:
+            order[begin + chosen] = best
+            kept[begin + chosen] = highest
+            chosen = chosen + 1
+            left[begin + best] = least
+            for i in range(count):
+                if left[begin + i] > least:
+                    if overlaps:
+                        share = boxes[at + i * count + best]
+                    else:
+                        share = share_of_boxes(boxes, at + i * 4, at + best * 4)
+                    if sigma > 0:
+                        lowered = left[begin + i] * math.exp(share * share / (sigma * -2))
+                        left[begin + i] = lowered if lowered > least else least
+                    elif not share <= most:
+                        left[begin + i] = least
+    return chosen

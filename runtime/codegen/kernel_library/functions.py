@@ -28,6 +28,7 @@ from runtime.codegen.kernel_library.algorithms import (  # noqa: F401  for kerne
     solved,
     substitute_each,
     substituted,
+    suppress_boxes,
     top_of_row,
 )
 from runtime.codegen.kernel_library.philox import (  # noqa: F401  for kernels

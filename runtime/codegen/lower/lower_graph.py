@@ -34,6 +34,7 @@ from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.recursion import CONSTANTS, complete, empty_buffers, expand_failures, function_of, given_to
 from runtime.codegen.lower.state import EMITTERS, LEFT_TO_LIBRARIES, REFUSALS, Lowering
 from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table of emitters)
+    boxes,
     checks,
     concat,
     control_flow,

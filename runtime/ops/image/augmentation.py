@@ -19,6 +19,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.compare import greater, greater_equal, where
 from runtime.ops.image.checks import at_least_3d, known_rank, need
+from runtime.ops.image.codecs import adjust_jpeg_quality
 from runtime.ops.image.colors import adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation
 from runtime.ops.image.geometry import flip_left_right, flip_up_down
 from runtime.ops.late import late
@@ -164,6 +165,31 @@ def stateless_random_hue(image: TensorLike, max_delta: float, seed: Any) -> Tens
     """`random_hue` by `seed`, two integers."""
     _need_part_of_a_turn(max_delta)
     return _within(adjust_hue, image, -max_delta, max_delta, _of_seed(seed))
+
+
+def _of_quality(image: Any, low: int, high: int, uniform: _Uniform) -> Tensor:
+    if not (0 <= low <= 100 and 0 <= high <= 100):
+        raise ValueError(f"jpeg encoding range must be between 0 and 100, got {low} and {high}.")
+    if low >= high:
+        raise ValueError(f"`min_jpeg_quality` must be less than `max_jpeg_quality`, got {low} and {high}.")
+    return adjust_jpeg_quality(image, uniform([], low, high, dtypes.int32))
+
+
+@late
+def random_jpeg_quality(
+    image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: int | None = None
+) -> Tensor:
+    """An image with the faults of a JPEG file of a quality between two others, as `adjust_jpeg_quality` makes it.
+
+    Raises ValueError unless 0 <= min_jpeg_quality < max_jpeg_quality <= 100.
+    """
+    return _of_quality(image, min_jpeg_quality, max_jpeg_quality, _drawn(seed))
+
+
+@late
+def stateless_random_jpeg_quality(image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any) -> Tensor:
+    """`random_jpeg_quality` by `seed`, two integers."""
+    return _of_quality(image, min_jpeg_quality, max_jpeg_quality, _of_seed(seed))
 
 
 def _cropped(value: Any, size: Any, uniform: _Uniform) -> Tensor:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime import errors
-from runtime.ops.arrays.shape_ops import expand_dims, squeeze
+from runtime.ops.arrays.shape_ops import ensure_shape, expand_dims, squeeze
 from runtime.ops.control import assert_op
 from runtime.ops.convert import is_tensor_like, static_value
+from runtime.ops.rules import brackets
 from runtime.tensor import Tensor
 
 
@@ -19,6 +20,15 @@ def known_rank(x: Tensor, what: str) -> int:
     if len(x._shape) not in (3, 4):
         raise ValueError(f"{what} (shape {x.shape}) must have either 3 or 4 dimensions.")
     return len(x._shape)
+
+
+def of_rank(x: Tensor, rank: int, what: str) -> Tensor:
+    """The tensor. Raises InvalidArgumentError if it has another rank, at run time if that isn't known before."""
+    if x._shape is None:
+        return ensure_shape(x, [None] * rank)
+    if len(x._shape) != rank:
+        raise errors.InvalidArgumentError(f"{what} must be {rank}-D, got shape {brackets(x._shape)}")
+    return x
 
 
 def batch_of(x: Tensor, what: str) -> tuple[Tensor, bool]:

@@ -10,9 +10,13 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
+from runtime.ops.arrays.joining import unstack
+from runtime.ops.arrays.shape_ops import ensure_shape, shape
+from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.ops.elementwise.compare import equal
+from runtime.ops.elementwise.elementary import cast
 from runtime.ops.image.colors import convert_image_dtype
 from runtime.ops.late import late
 from runtime.ops.rules import brackets
@@ -221,11 +225,19 @@ def _channels_of(dtype: Any, kind: str) -> tuple[int, ...]:
     return (1, 3) if kind == "JPEG" else (1,) if dtype == np.uint16 else (1, 2, 3, 4)
 
 
-def _encode_kernel(image: Any, kind: str, options: tuple) -> Any:
+def _check_quality(quality: Any) -> None:
+    if not 0 <= quality <= 100:
+        raise errors.InvalidArgumentError(f"quality must be in [0,100], got {quality}")
+
+
+def _encode_kernel(image: Any, *quality: Any, kind: str, options: tuple) -> Any:
     images = _pillow()
     if image.shape[-1] not in _channels_of(image.dtype, kind) or image.ndim < 3 or (kind == "JPEG" and image.ndim > 3):
         raise ValueError("images of another shape or dtype")  # as the type rule says
     settings = {name: values[0] if len(values) == 1 else tuple(values) for name, *values in options}
+    if quality:
+        _check_quality(quality[0])
+        settings["quality"] = int(quality[0])
     lead = image.shape[:-3]
     result = np.empty(lead, np.dtype(object))
     for place in np.ndindex(*lead):
@@ -283,8 +295,7 @@ def encode_jpeg(
     at half the resolution. density_unit: of the densities, "in" or "cm". `format` and `xmp_metadata` have no effect.
     Raises InvalidArgumentError for other images, ImportError without Pillow.
     """
-    if not 0 <= quality <= 100:
-        raise errors.InvalidArgumentError(f"quality must be in [0,100], got {quality}")
+    _check_quality(quality)
     inches = 1.0 if density_unit == "in" else 2.54
     options = (
         ("quality", int(quality)), ("progressive", bool(progressive)), ("optimize", bool(optimize_size)),
@@ -292,3 +303,41 @@ def encode_jpeg(
     )  # fmt: skip
     found: Tensor = apply(ENCODE, (convert_to_tensor(image),), {"kind": "JPEG", "options": options})
     return found
+
+
+@late
+def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
+    """An image with the faults of a JPEG file of this quality.
+
+    image: shape (height, width, channels) with 1 or 3 channels; floats are from 0 to 1. jpeg_quality: 0 to 100.
+    dct_method has no effect. The result has the image's shape and dtype, and no gradient. Raises InvalidArgumentError
+    for others, ImportError without Pillow.
+    """
+    x = convert_to_tensor(image)
+    pixels = convert_image_dtype(x, dtypes.uint8, saturate=True)
+    attrs = {"kind": "JPEG", "options": (("subsampling", 2),)}
+    encoded = apply(ENCODE, (pixels, cast(convert_to_tensor(jpeg_quality), dtypes.int32)), attrs)
+    channels = x._shape[-1]  # type: ignore[index]
+    return ensure_shape(convert_image_dtype(decode_jpeg(encoded, channels or 0), x.dtype, saturate=True), x._shape)
+
+
+def decode_and_crop_jpeg(
+    contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """A part of what `decode_jpeg` gives. crop_window: y, x, height and width of the part, int32.
+
+    Raises InvalidArgumentError if the window doesn't lie within the image; otherwise as `decode_jpeg`.
+    """
+    pixels = decode_jpeg(contents, channels, ratio)
+    y, x, height, width = unstack(convert_to_tensor(crop_window, dtypes.int32), 4)
+    have = shape(pixels)
+    fits = (y >= 0) & (x >= 0) & (height > 0) & (width > 0) & (y + height <= have[0]) & (x + width <= have[1])
+    assert_op(fits, "Invalid crop window: it must lie within the image", data=[y, x, height, width])
+    return pixels[y : y + height, x : x + width]
+
+
+def extract_jpeg_shape(contents: Any, output_type: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
+    """Height, width and channels of a JPEG file: int32 or int64, shape (3). Raises as `decode_jpeg`."""
+    return cast(shape(decode_jpeg(contents)), output_type)
