@@ -108,8 +108,11 @@ def map_fn(
         RaggedTensorSpec, lengths may differ from row to row, and the result is ragged.
     Raises ValueError for scalars.
     """
+    signature = fn_output_signature if fn_output_signature is not None else dtype
     if isinstance(elems, RaggedTensor):
-        return _map_ragged(fn, elems, fn_output_signature if fn_output_signature is not None else dtype)
+        return _map_ragged(fn, elems, signature)
+    if any(map(_encoder, [*composites.flatten(elems), *composites.flatten(signature)])):
+        return _map_encoded(fn, elems, signature)
     function = converted_argument(fn)
     tensors, count = _rows(elems)
     if ctx.builder is None and int(count) > 0:
@@ -131,6 +134,50 @@ def map_fn(
 
     while_stmt(loop_test, loop_body, ("arrays", "i"))
     return composites.pack_sequence_as(structure, [array.stack() for array in arrays])
+
+
+def _encoder(value: Any) -> Any:
+    """What encodes values of a batchable extension type as tensors (`ExtensionTypeBatchEncoder`); None for others."""
+    return getattr(type(value), "__batch_encoder__", None) or getattr(
+        getattr(value, "value_type", None), "__batch_encoder__", None
+    )
+
+
+def _map_encoded(fn: Callable[..., Any], elems: Any, signature: Any) -> Any:
+    """`fn` of each row of extension types, which are mapped as the tensors that stand for them."""
+    results: Any = None
+
+    def encoded(value: Any, rank: int = 0) -> Any:
+        encoder = _encoder(value)
+        return value if encoder is None else tuple(encoder.encode(value._type_spec, value, rank))
+
+    def decoded(like: Any, made: Any, spec: Callable[[Any, Any], Any]) -> Any:
+        encoder = _encoder(like)
+        return made if encoder is None else encoder.decode(spec(encoder, like._type_spec), made)
+
+    def function(row: tuple) -> tuple:
+        nonlocal results
+        given = [decoded(like, part, lambda encoder, spec: encoder.unbatch(spec)) for like, part in zip(leaves, row)]
+        results = converted_argument(fn)(composites.pack_sequence_as(elems, given))
+        return tuple(map(encoded, composites.flatten(results)))
+
+    leaves = composites.flatten(elems)
+    rows = tuple([encoded(leaf, 1) for leaf in leaves])
+    kinds = None
+    if signature is not None:
+        kinds = tuple(
+            [
+                kind if _encoder(kind) is None else tuple(_encoder(kind).encoding_specs(kind))
+                for kind in composites.flatten(signature)
+            ]
+        )
+    stacked = map_fn(function, rows, fn_output_signature=kinds)
+    count = composites.flatten(rows)[0].shape[0]
+    found = [
+        decoded(like, made, lambda encoder, spec: encoder.batch(spec, count))
+        for like, made in zip(composites.flatten(results), stacked)
+    ]
+    return composites.pack_sequence_as(results, found)
 
 
 def _stacked(results: list[Any], signature: Any) -> Any:

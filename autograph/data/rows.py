@@ -1,4 +1,4 @@
-"""Rows of tensors, ragged and sparse tensors, and batches made of such rows; and the specs of both.
+"""Rows of tensors, ragged and sparse tensors and extension types, and batches of such rows; and the specs of both.
 
 A ragged tensor's row may be an ordinary tensor. Its spec remembers that it came from a ragged one (`RaggedTensorSpec`
 of ragged rank 0), so that a batch of such rows is ragged again.
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from autograph.data.nothing import NoneTensorSpec
-from runtime import dtypes
+from runtime import dtypes, nest
 from runtime.context import ctx
+from runtime.extension_types.values import ExtensionType, ExtensionTypeSpec
 from runtime.ops.api import concat, pad, stack, zeros_like
 from runtime.ops.api import shape as shape_of
 from runtime.ops.convert import convert_to_tensor
@@ -23,6 +24,23 @@ from runtime.shapes import widen
 from runtime.sparse import SparseTensor, SparseTensorSpec, sparse_concat, sparse_row, sparse_slice
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
+
+
+def _encoder(leaf: Any) -> Any:
+    """What makes batches of the values of an extension type; None for everything else.
+
+    Raises TypeError for an extension type that doesn't say how.
+    """
+    if not isinstance(leaf, (ExtensionType, ExtensionTypeSpec)):
+        return None
+    spec_class = type(leaf) if isinstance(leaf, ExtensionTypeSpec) else type(leaf).Spec
+    found = getattr(spec_class, "__batch_encoder__", None) or getattr(spec_class.value_type, "__batch_encoder__", None)
+    if found is None:
+        raise TypeError(
+            f"{spec_class.value_type.__qualname__} can't be batched or split into rows: derive it from "
+            "ag.experimental.BatchableExtensionType"
+        )
+    return found
 
 
 def spec_of_leaf(leaf: Any) -> Any:
@@ -38,6 +56,9 @@ def row_spec_of_leaf(spec: Any) -> Any:
     """The spec of the rows of what a spec describes. Raises ValueError for scalars."""
     if isinstance(spec, NoneTensorSpec):
         return spec
+    encoder = _encoder(spec)
+    if encoder is not None:
+        return encoder.unbatch(spec)
     shape = spec._shape
     if shape == ():
         raise ValueError("Slicing needs tensors of rank 1 or more, got a scalar.")
@@ -55,6 +76,9 @@ def batched_spec_of_leaf(spec: Any, size: int | None) -> Any:
         raise TypeError(
             "Datasets can't be batched: `flat_map(lambda window: window.batch(size))` batches the elements of each"
         )
+    encoder = _encoder(spec)
+    if encoder is not None:
+        return encoder.batch(spec, size)
     shape = None if spec._shape is None else (size, *spec._shape)
     if isinstance(spec, RaggedTensorSpec):
         return RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank + 1)
@@ -73,6 +97,8 @@ def joined_spec_of_leaves(one: Any, other: Any) -> Any:
     """The spec that covers both. Raises TypeError if kinds or dtypes differ."""
     if isinstance(one, NoneTensorSpec) and isinstance(other, NoneTensorSpec):
         return one
+    if isinstance(one, ExtensionTypeSpec):
+        return nest.map_structure(joined_spec_of_leaves, one, other)
     if type(one) is not type(other) or one.dtype is not other.dtype:
         raise TypeError(f"One dataset can't hold elements of both {one} and {other}.")
     shape = widen(one._shape, other._shape)
@@ -83,6 +109,9 @@ def joined_spec_of_leaves(one: Any, other: Any) -> Any:
 
 def number_of_rows(leaf: Any) -> Any:
     """An int where it is known, else an int64 scalar."""
+    encoder = _encoder(leaf)
+    if encoder is not None:
+        return number_of_rows(encoder.encode(leaf._type_spec, leaf, 1)[0])
     known = leaf.shape[0] if leaf.shape.rank else None
     if known is not None:
         return known
@@ -97,11 +126,19 @@ def row_of_leaf(leaf: Any, index: Any) -> Any:
         return leaf
     if isinstance(leaf, SparseTensor):
         return sparse_row(leaf, index)
+    encoder = _encoder(leaf)
+    if encoder is not None:
+        spec = leaf._type_spec
+        rows = [row_of_leaf(part, index) for part in encoder.encode(spec, leaf, 1)]
+        return encoder.decode(encoder.unbatch(spec), rows)
     return leaf[index]
 
 
 def has_spans(leaf: Any) -> bool:
     """Whether some rows of a leaf are had as a whole, by slicing it."""
+    encoder = _encoder(leaf)
+    if encoder is not None:
+        return all(map(has_spans, encoder.encode(leaf._type_spec, leaf, 1)))
     return not isinstance(leaf, SparseTensor)
 
 
@@ -109,6 +146,12 @@ def rows_between(leaf: Any, start: Any, stop: Any) -> Any:
     """The rows from one index, an int or an int64 scalar, to another."""
     if isinstance(leaf, NoneTensorSpec):
         return leaf
+    encoder = _encoder(leaf)
+    if encoder is not None:
+        spec = leaf._type_spec
+        parts = [rows_between(part, start, stop) for part in encoder.encode(spec, leaf, 1)]
+        known = stop - start if isinstance(start, int) and isinstance(stop, int) else None
+        return encoder.decode(encoder.batch(encoder.unbatch(spec), known), parts)
     if not isinstance(leaf, SparseTensor):
         return leaf[start:stop]
     inner = leaf.dense_shape[1:]
@@ -123,6 +166,11 @@ def batch_of_leaves(leaves: list[Any], spec: Any) -> Any:
     """
     if isinstance(spec, NoneTensorSpec):
         return spec
+    encoder = _encoder(spec)
+    if encoder is not None:
+        columns = zip(*[encoder.encode(spec, leaf) for leaf in leaves])
+        parts = [batch_of_leaves(list(rows), its) for rows, its in zip(columns, encoder.encoding_specs(spec))]
+        return encoder.decode(encoder.batch(spec, len(leaves)), parts)
     if isinstance(spec, SparseTensorSpec):
         return sparse_concat(0, [_with_first_axis(leaf) for leaf in leaves])
     if not isinstance(spec, RaggedTensorSpec):
@@ -147,6 +195,9 @@ def dense_argument(spec: Any) -> Any:
     """The spec of what a traced function is called with: rows of ragged tensors that are tensors are tensors there."""
     if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank == 0:
         return TensorSpec(spec.shape, spec.dtype)
+    if isinstance(spec, ExtensionTypeSpec):
+        static, parts = spec.__tf_flatten__()
+        return type(spec)._ag_made(static, list(map(dense_argument, parts)))
     return spec
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograph.data.batchable import BatchableExtensionType, ExtensionTypeBatchEncoder
 from autograph.data.optional import Optional
 from autograph.namespaces import experimental_dlpack as dlpack
 from autograph.namespaces import experimental_numpy as numpy
@@ -10,5 +11,6 @@ from runtime.ragged.row_partition import RowPartition
 from runtime.ragged.shape import DynamicRaggedShape
 
 __all__ = [
-    "DynamicRaggedShape", "ExtensionType", "ExtensionTypeSpec", "Optional", "RowPartition", "dlpack", "numpy",
+    "BatchableExtensionType", "DynamicRaggedShape", "ExtensionType", "ExtensionTypeBatchEncoder", "ExtensionTypeSpec",
+    "Optional", "RowPartition", "dlpack", "numpy",
 ]  # fmt: skip

@@ -70,7 +70,9 @@ class _Fields:
         """What isn't a part; of a value under construction what there is so far."""
         if self._ag_static is not None:
             return self._ag_static
-        static = Static.of(self._ag_values())
+        # In the order of the class, whatever the order in which a constructor has set them.
+        values = self._ag_values()
+        static = Static.of({field.name: values[field.name] for field in self._ag_fields() if field.name in values})
         if not self._ag_is_open:
             self.__dict__["_ag_static"] = static
         return static
