@@ -207,5 +207,5 @@ def has_foreign_parts(structure: Any) -> str | None:
     kind = type(structure)
     known = isinstance(structure, (list, tuple, Mapping)) or _COMPOSITES.get(kind.__name__) is kind
     if not known:
-        return kind.__name__
+        return kind.__qualname__.rpartition("<locals>.")[2]
     return next((found for part in nest.children(structure) if (found := has_foreign_parts(part))), None)

@@ -56,9 +56,14 @@ def _field(name: str, kind: Any, default: Any) -> Field:
         check_annotation(kind)
     except TypeError as error:
         raise TypeError(f"In field {name!r}: {error}") from None
-    if default is not NO_DEFAULT:
+    if default is not NO_DEFAULT and not names_later_class(kind):
         default = convert(default, kind, f"default value for {name}", _default_part)
     return Field(name, kind, default)
+
+
+def names_later_class(kind: Any) -> bool:
+    """Whether an annotation has a name of a class that isn't defined yet."""
+    return isinstance(kind, (str, typing.ForwardRef)) or any(map(names_later_class, typing.get_args(kind)))
 
 
 def is_composite_class(kind: Any) -> bool:

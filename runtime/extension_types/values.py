@@ -16,7 +16,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from runtime import nest
-from runtime.extension_types.fields import NO_DEFAULT, Field, as_part, as_spec, convert_all, fields_of
+from runtime.extension_types.fields import (
+    NO_DEFAULT,
+    Field,
+    as_part,
+    as_spec,
+    convert_all,
+    fields_of,
+    names_later_class,
+)
 from runtime.extension_types.static import Static, is_reserved
 from runtime.ops.api import equal, logical_not, reduce_all, shape, stack
 from runtime.spec import TensorSpec
@@ -240,7 +248,7 @@ class ExtensionType(_Fields):
         if cls._ag_own_fields is not None:
             return cls._ag_own_fields
         found = fields_of(cls)
-        if not any(isinstance(field.kind, str) for field in found):
+        if not any(names_later_class(field.kind) for field in found):
             cls._ag_own_fields = found
         return found
 

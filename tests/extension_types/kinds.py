@@ -1,7 +1,7 @@
 """Extension types that the tests share."""
 
 from collections.abc import Mapping
-from typing import Optional, Union
+from typing import Optional, Tuple, Union  # noqa: UP035
 
 import autograph as ag
 
@@ -37,7 +37,7 @@ class Player(ag.experimental.ExtensionType):
 
 class Node(ag.experimental.ExtensionType):
     value: ag.Tensor
-    children: tuple["Node", ...] = ()
+    children: Tuple["Node", ...] = ()  # noqa: UP006 (Python 3.10 leaves names in `tuple` as they are)
 
 
 class Scaled(Masked):

@@ -127,6 +127,25 @@ def test_forward_references():
     assert [child.value.numpy() for child in tree.children] == [5, 2]
 
 
+def test_annotations_as_strings(tmp_path, monkeypatch):
+    (tmp_path / "with_strings.py").write_text(
+        "from __future__ import annotations\n"
+        "import autograph as ag\n"
+        "class First(ag.experimental.ExtensionType):\n"
+        "    second: Second | None = None\n"
+        "    sizes: tuple[int, ...] = (1, 2)\n"
+        "    others: tuple[Second, ...] = ()\n"
+        "class Second(ag.experimental.ExtensionType):\n"
+        "    x: ag.Tensor\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import with_strings
+
+    assert with_strings.First(with_strings.Second(3)).second.x.numpy() == 3 and with_strings.First().sizes == (1, 2)
+    with pytest.raises(TypeError, match="second: expected"):
+        with_strings.First(3)
+
+
 @pytest.mark.parametrize("kind", [list[int], np.ndarray, dict, "list[int]"])
 def test_annotations_that_no_field_may_have(kind):
     with pytest.raises(TypeError, match="In field 'x': Unsupported type annotation"):

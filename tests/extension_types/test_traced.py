@@ -232,3 +232,11 @@ def test_nests():
         ag.nest.assert_same_structure(Fixed(1), Fixed(2), expand_composites=True)
     with pytest.raises(TypeError, match="same sequence type"):
         ag.nest.assert_same_structure(X, Described([1.0], [True]), expand_composites=True)
+
+
+def test_traces_on_extension_types_are_not_saved(tmp_path):
+    model = ag.Module()
+    model.grow = ag.function(lambda x: ag.reduce_sum(x.values * 2.0))
+    model.grow(X)
+    with pytest.warns(UserWarning, match=r"A trace of .* isn't saved, .* an argument is of the class Masked.Spec"):
+        ag.saved_model.save(model, tmp_path)
