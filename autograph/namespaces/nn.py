@@ -75,7 +75,9 @@ from runtime.ops.nn.nn_ops import (
     weighted_moments,
 )  # fmt: skip
 from runtime.ops.nn.nn_ops import local_response_normalization as lrn
+from runtime.ops.nn.sampled_losses import compute_accidental_hits, nce_loss, sampled_softmax_loss
 from runtime.ops.nn.statistics import max_pool_with_argmax, normalize_moments, sufficient_statistics
+from runtime.ops.random.candidates import all_candidate_sampler
 from runtime.ragged.api import (
     dropout,
     elu,
@@ -88,16 +90,17 @@ from runtime.ragged.api import (
 )
 
 __all__ = [
-    "atrous_conv2d", "atrous_conv2d_transpose", "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "batch_normalization", "bias_add", "collapse_repeated", "compute_average_loss", "conv1d", "conv1d_transpose",
-    "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "conv_transpose", "convolution", "crelu",
-    "ctc_beam_search_decoder", "ctc_greedy_decoder", "ctc_loss", "ctc_unique_labels", "depth_to_space",
-    "depthwise_conv2d", "dilation2d", "dropout", "elu", "embedding_lookup", "embedding_lookup_sparse", "erosion2d",
-    "experimental", "gelu", "in_top_k", "l2_loss", "l2_normalize", "leaky_relu", "local_response_normalization",
-    "log_poisson_loss", "log_sigmoid", "log_softmax", "lrn", "max_pool", "max_pool1d", "max_pool2d", "max_pool3d",
-    "max_pool_with_argmax", "moments", "normalize_moments", "pool", "relu", "relu6", "safe_embedding_lookup_sparse",
-    "scale_regularization_loss", "selu", "separable_conv2d", "sigmoid", "sigmoid_cross_entropy_with_logits", "silu",
-    "softmax", "softmax_cross_entropy_with_logits", "softplus", "softsign", "space_to_batch", "space_to_depth",
+    "all_candidate_sampler", "atrous_conv2d", "atrous_conv2d_transpose", "avg_pool", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "batch_normalization", "bias_add", "collapse_repeated", "compute_accidental_hits",
+    "compute_average_loss", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose",
+    "conv_transpose", "convolution", "crelu", "ctc_beam_search_decoder", "ctc_greedy_decoder", "ctc_loss",
+    "ctc_unique_labels", "depth_to_space", "depthwise_conv2d", "dilation2d", "dropout", "elu", "embedding_lookup",
+    "embedding_lookup_sparse", "erosion2d", "experimental", "gelu", "in_top_k", "l2_loss", "l2_normalize",
+    "leaky_relu", "local_response_normalization", "log_poisson_loss", "log_sigmoid", "log_softmax", "lrn", "max_pool",
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_pool_with_argmax", "moments", "nce_loss", "normalize_moments",
+    "pool", "relu", "relu6", "safe_embedding_lookup_sparse", "sampled_softmax_loss", "scale_regularization_loss",
+    "selu", "separable_conv2d", "sigmoid", "sigmoid_cross_entropy_with_logits", "silu", "softmax",
+    "softmax_cross_entropy_with_logits", "softplus", "softsign", "space_to_batch", "space_to_depth",
     "sparse_softmax_cross_entropy_with_logits", "sufficient_statistics", "swish", "tanh", "top_k",
     "weighted_cross_entropy_with_logits", "weighted_moments", "zero_fraction",
 ]  # fmt: skip

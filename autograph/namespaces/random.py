@@ -23,6 +23,11 @@ from runtime.generator import (
     stateless_truncated_normal,
     stateless_uniform,
 )
+from runtime.ops.random.candidates import (
+    all_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
 from runtime.ops.random.stateful import (
     normal,
     set_seed,
@@ -32,8 +37,9 @@ from runtime.ops.random.stateful import (
 )  # fmt: skip
 
 __all__ = [
-    "Algorithm", "Generator", "categorical", "create_rng_state", "experimental", "fold_in", "gamma",
-    "get_global_generator", "normal", "poisson", "set_global_generator", "set_seed", "shuffle", "split",
-    "stateless_binomial", "stateless_categorical", "stateless_gamma", "stateless_normal", "stateless_poisson",
-    "stateless_shuffle", "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform",
+    "Algorithm", "Generator", "all_candidate_sampler", "categorical", "create_rng_state", "experimental", "fold_in",
+    "gamma", "get_global_generator", "log_uniform_candidate_sampler", "normal", "poisson", "set_global_generator",
+    "set_seed", "shuffle", "split", "stateless_binomial", "stateless_categorical", "stateless_gamma",
+    "stateless_normal", "stateless_poisson", "stateless_shuffle", "stateless_truncated_normal", "stateless_uniform",
+    "truncated_normal", "uniform", "uniform_candidate_sampler",
 ]  # fmt: skip

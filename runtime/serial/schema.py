@@ -81,12 +81,13 @@ def _feature(value: Any) -> bool:
 _BOOLEANS = [
     "adjoint", "again", "compute_uv", "compute_v", "controls", "descending", "everywhere", "exclusive", "fixed",
     "full_matrices", "keep_short", "keepdims", "little_endian", "lower", "normalize", "overlaps", "reverse",
-    "scientific", "shortest", "slices", "transpose_a", "transpose_b", "whole", "within",
+    "scientific", "shortest", "slices", "transpose_a", "transpose_b", "unique", "whole",
+    "within",
 ]  # fmt: skip
 _INTEGERS = [
     "attempts", "beam_width", "buckets", "captures", "carries", "channels", "desired_channels", "desired_samples",
-    "hash_key", "k", "maxsplit", "order", "precision", "rank", "ratio", "results", "sources", "summarize", "top_paths",
-    "type", "width",
+    "hash_key", "k", "limit", "maxsplit", "order", "precision", "rank", "ratio", "results", "sources", "summarize",
+    "top_paths", "type", "width",
 ]  # fmt: skip
 _CHECKS: dict[str, Check] = {
     **dict.fromkeys(_BOOLEANS, _bool),

@@ -45,7 +45,7 @@ NOT_NATIVE = {
     # tables of Python
     "find_constant", "table_find", "table_insert", "table_remove", "table_size", "table_export",
     # searches whose steps depend on values
-    "ctc_beam_search", "distorted_box",
+    "ctc_beam_search", "distorted_box", "candidates",
     # results whose shape depends on values
     "fill",
     # taken apart before execution: runtime/graph/passes/rewrites/custom_gradients.py

@@ -41,6 +41,7 @@ ELSEWHERE = {
     "example_features": "takes messages: tests/data/test_examples.py",
     "csv_columns": "takes records: tests/data/test_csv.py",
     **dict.fromkeys(("decode_image", "encode_image"), "takes files: tests/ops/test_files.py"),
+    "candidates": "draws: tests/ops/test_sampled_losses.py",
     "distorted_box": "draws: tests/ops/test_images.py",
     "find_constant": "takes keys that don't repeat: tests/ops/test_lookup.py",
     **dict.fromkeys(("sparse_cross", "ctc_beam_search"), "of sparse tensors: tests/ops/test_function_values.py"),

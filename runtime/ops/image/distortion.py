@@ -18,38 +18,11 @@ from runtime.tensor import Tensor, TensorLike
 from runtime.types import TensorType
 
 _FLOAT = dtypes.float32
-_WORD = (1 << 64) - 1
 # y1, x1, y2, x2, in pixels.
 _Box = tuple[int, int, int, int]
 
 
-def _words(state: Any) -> Callable[[], int]:
-    """The stream of 32-bit words that begins at a state, one at a call."""
-    low, high, key = (int(word) & _WORD for word in state)
-    block = low | high << 64
-    ready: list[int] = []
-
-    def word() -> int:
-        nonlocal block
-        if not ready:
-            ready.extend(int(each) for each in reversed(philox.words(key, block, 4)))
-            block += 1
-        return ready.pop()
-
-    return word
-
-
-def _below(limit: int, word: Callable[[], int]) -> int:
-    """An integer in [0, limit), each equally likely: words that would favour some are drawn again."""
-    if limit & (limit - 1) == 0:
-        return word() & (limit - 1)
-    unfair = (1 << 32) % limit
-    while (drawn := word()) < unfair:
-        pass
-    return drawn % limit
-
-
-def _crop(height: int, width: int, area: Sequence[Any], ratio: Any, word: Callable[[], int]) -> _Box | None:
+def _crop(height: int, width: int, area: Sequence[Any], ratio: Any, words: philox.Words) -> _Box | None:
     """A random part of an image, whose width is `ratio` times its height; None if none has an area in the range."""
     one = np.float32
     least, most = one(area[0]) * one(width) * one(height), one(area[1]) * one(width) * one(height)
@@ -64,7 +37,7 @@ def _crop(height: int, width: int, area: Sequence[Any], ratio: Any, word: Callab
     highest = min(highest, height)
     tall = min(tall, highest)
     if tall < highest:
-        tall += _below(highest - tall + 1, word)
+        tall += words.below(highest - tall + 1)
     if tall * across(tall) < least:
         tall += 1
     if tall * across(tall) > most:
@@ -72,8 +45,8 @@ def _crop(height: int, width: int, area: Sequence[Any], ratio: Any, word: Callab
     wide = across(tall)
     if not least <= tall * wide <= most or not 0 < wide <= width or not 0 < tall <= height:
         return None
-    y = _below(height - tall, word) if tall < height else 0
-    x = _below(width - wide, word) if wide < width else 0
+    y = words.below(height - tall) if tall < height else 0
+    x = words.below(width - wide) if wide < width else 0
     return y, x, y + tall, x + wide
 
 
@@ -109,11 +82,11 @@ def _kernel(
             "provide any bounding boxes."
         )
     everything = (0, 0, height, width)
-    word, chosen = _words(state), everything
+    words, chosen = philox.Words(*stateless.stream_of(state)), everything
     first, last = np.float32(ratios[0]), np.float32(ratios[1])
     for _ in range(attempts):
-        ratio = np.float32((word() & 0x7FFFFF) / (1 << 23)) * (last - first) + first
-        found = _crop(height, width, area, ratio, word) if height > 0 and width > 0 and area[0] <= area[1] else None
+        ratio = np.float32((next(words) & 0x7FFFFF) / (1 << 23)) * (last - first) + first
+        found = _crop(height, width, area, ratio, words) if height > 0 and width > 0 and area[0] <= area[1] else None
         if found is not None and _covers(found, objects or [everything], part):
             chosen = found
             break

@@ -196,6 +196,23 @@ class Words:
         self.used += count
         return taken
 
+    def below(self, limit: int, bits: int = 32) -> int:
+        """An integer in [0, limit), each equally likely: numbers that would favour some are drawn again."""
+        drawn = self._number(bits)
+        if limit & (limit - 1) == 0:
+            return drawn & (limit - 1)
+        unfair = (1 << bits) % limit
+        while drawn < unfair:
+            drawn = self._number(bits)
+        return drawn % limit
+
+    def _number(self, bits: int) -> int:
+        return next(self) if bits == 32 else next(self) | next(self) << 32
+
+    def fraction(self) -> float:
+        """A number in [0, 1) of 52 bits."""
+        return ((next(self) & 0xFFFFF) << 32 | next(self)) / (1 << 52)
+
 
 def stateless_start(first: int, second: int) -> tuple[int, int]:
     """Key and counter for a pair of 64-bit seeds: the seeds enciphered, so that any of their bits matters."""

@@ -34,7 +34,7 @@ def _infer_drawn(inputs: Sequence[Any], attrs: dict) -> tuple:
     return (TensorType(attrs["dtype"], attrs["shape"]),)
 
 
-def _stream(state: Any) -> tuple[int, int]:
+def stream_of(state: Any) -> tuple[int, int]:
     low, high, key = (int(word) & 0xFFFFFFFFFFFFFFFF for word in state)
     return key, low | high << 64
 
@@ -44,7 +44,7 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         full = fill_holes(shape, holes)
         if any(d < 0 for d in full):
             raise errors.InvalidArgumentError(f"Dimension {min(full)} must be >= 0")
-        return function(*_stream(state), int(np.prod(full, dtype=np.int64)), dtype._np).reshape(full)[()]
+        return function(*stream_of(state), int(np.prod(full, dtype=np.int64)), dtype._np).reshape(full)[()]
 
     return kernel
 
@@ -80,7 +80,7 @@ def _integers_kernel(state: Any, low: Any, high: Any, *holes: Any, shape: tuple[
     if low >= high:
         raise errors.InvalidArgumentError(f"Need minval < maxval, got {low} >= {high}")
     count = int(np.prod(full, dtype=np.int64))
-    return philox.integers(*_stream(state), count, int(low), int(high), dtype._np).reshape(full)[()]
+    return philox.integers(*stream_of(state), count, int(low), int(high), dtype._np).reshape(full)[()]
 
 
 INTEGERS = register(
@@ -143,7 +143,7 @@ def _rejection_kernel(sample: Callable[..., np.ndarray]) -> Callable[..., Any]:
         own = full[len(full) - parameters.ndim :] if parameters.ndim else ()
         each = np.broadcast_to(np.asarray(parameters, np.float64), own)
         count = int(np.prod(full[: len(full) - len(own)], dtype=np.int64))
-        return sample(*_stream(state), each, count, dtype).T.reshape(full).astype(dtype._np)[()]
+        return sample(*stream_of(state), each, count, dtype).T.reshape(full).astype(dtype._np)[()]
 
     return kernel
 
@@ -199,7 +199,7 @@ def _binomial_kernel(
         raise errors.InvalidArgumentError(f"Dimension {min(full)} must be >= 0")
     own = full[len(full) - trials.ndim :] if trials.ndim else ()
     count = int(np.prod(full[: len(full) - len(own)], dtype=np.int64))
-    key, counter = _stream(state)
+    key, counter = stream_of(state)
     first, second = (np.broadcast_to(np.asarray(part, np.float64), own) for part in (trials, odds))
     found = philox_samplers.binomial(key, counter, first, second, count).T.reshape(full)
     return (np.nan_to_num(found) if dtype.is_integer else found).astype(dtype._np)[()]
@@ -230,7 +230,7 @@ def _categorical_kernel(state: Any, logits: Any, count: Any, dtype: DType) -> An
         raise errors.InvalidArgumentError(f"num_classes should be positive, got {logits.shape[1]} [Op:Multinomial]")
     if count < 0:
         raise errors.InvalidArgumentError(f"num_samples should be nonnegative, got {count} [Op:Multinomial]")
-    return philox_samplers.categorical(*_stream(state), logits, int(count)).astype(dtype._np)
+    return philox_samplers.categorical(*stream_of(state), logits, int(count)).astype(dtype._np)
 
 
 CATEGORICAL = register(
@@ -246,7 +246,7 @@ CATEGORICAL = register(
 PERMUTATION = register(
     OpDef(
         "philox_permutation", lambda inputs, attrs: (TensorType(dtypes.int32, (None,)),),
-        lambda state, count: philox.permutation(*_stream(state), int(count)), grad=_nothing, kinds="iu",
+        lambda state, count: philox.permutation(*stream_of(state), int(count)), grad=_nothing, kinds="iu",
         doc="The integers 0 .. count - 1 in random order, drawn from a state.",
         samples=(Sample(((3,), ()), fixed={0: _STATE, 1: np.int32(5)}),),
     )
