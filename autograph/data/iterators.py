@@ -239,6 +239,10 @@ class DatasetIterator(StagedIterator, Stream):
         assert_op(there, _ENDED, "OutOfRangeError")
         return element
 
+    def next(self) -> Any:
+        """The next element, as `next(iterator)` gives it outside of traced functions."""
+        return self.__next__()
+
     def get_next_as_optional(self) -> Optional:
         """The next element or, at the end, an `Optional` without a value."""
         there, element = self._fetch(convert_to_tensor(True))

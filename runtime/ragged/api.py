@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 from typing import cast as cast_type
 
-from runtime import dtypes
+from runtime import composites, dtypes, nest
+from runtime.extension_types.values import ExtensionType
 from runtime.ops import api
 from runtime.ops.arrays import miscellaneous, reduce, segments
 from runtime.ops.arrays.scatter import IndexedSlices
@@ -38,6 +39,7 @@ Result = TypeVar("Result", covariant=True)
 OfRagged = TypeVar("OfRagged", covariant=True)
 Function = TypeVar("Function", bound=Callable[..., Any])
 Parts = TypeVar("Parts", RaggedTensor, SparseTensor, IndexedSlices)
+Composite = TypeVar("Composite", RaggedTensor, SparseTensor, IndexedSlices, ExtensionType)
 
 
 class AlsoRagged(Protocol[P, Result, OfRagged]):
@@ -47,6 +49,15 @@ class AlsoRagged(Protocol[P, Result, OfRagged]):
     def __call__(self, first: RaggedTensor | Sequence[RaggedTensor], /, *args: Any, **kwargs: Any) -> OfRagged: ...
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result: ...
+
+
+class OfComposites(Protocol[P]):
+    """A public function of tensors, which changes each tensor of a composite and keeps its kind."""
+
+    @overload
+    def __call__(self, first: Composite, /, *args: Any, **kwargs: Any) -> Composite: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
 
 
 class OfValues(Protocol[P]):
@@ -220,7 +231,6 @@ clip_by_norm = _on_kinds(matrices.clip_by_norm, {IndexedSlices: _of_values(matri
 clip_by_value = _on_kinds(_elementwise(api.clip_by_value), {IndexedSlices: _of_values(api.clip_by_value)})
 divide = _elementwise(api.divide)
 divide_no_nan = _elementwise(api.divide_no_nan)
-identity = _values_too(api.identity)
 ones_like = _on_values(api.ones_like)
 one_hot = _on_values(api.one_hot)
 round = _elementwise(api.round)
@@ -253,6 +263,20 @@ to_hash_bucket_fast = _on_values(string_ops.to_hash_bucket_fast)
 to_hash_bucket_strong = _on_values(string_ops.to_hash_bucket_strong)
 to_number = _on_values(string_ops.to_number)
 upper = _on_values(string_ops.upper)
+
+
+def _of_parts(dense: Callable[P, Tensor]) -> OfComposites[P]:
+    """`dense`, of each tensor of a composite: of ragged and sparse tensors, slices and extension types."""
+
+    @functools.wraps(dense)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        given = args[0] if args else next(iter(kwargs.values()), None)
+        return nest.map_structure(dense, given) if composites.is_composite(given) else dense(*args, **kwargs)
+
+    return cast_type(Any, function)
+
+
+identity = _of_parts(api.identity)
 
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:

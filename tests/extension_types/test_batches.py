@@ -88,8 +88,10 @@ def test_pipelines():
     made = ag.data.Dataset.from_generator(values, output_signature=Network.Spec([], ag.TensorSpec([2])))
     mapped = made.map(lambda network: Network(network.work * 2.0)).filter(lambda network: network.work[0] > 0)
     assert [network.work.numpy().tolist() for network in mapped] == [[2, 4], [4, 6]]
-    (whole,) = ag.data.Dataset.from_tensors(NETWORKS)
-    assert bool(whole == NETWORKS)
+    whole = iter(ag.data.Dataset.from_tensors(NETWORKS))
+    assert bool(whole.next() == NETWORKS)
+    with pytest.raises(StopIteration):
+        whole.next()
 
 
 @pytest.mark.parametrize("size", [None, 2])

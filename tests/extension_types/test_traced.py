@@ -221,6 +221,14 @@ def test_gradients(run):
     assert tape.gradient(total, value.values).numpy().tolist() == [4, 0, 108]
 
 
+@pytest.mark.parametrize("run", [lambda f: f, ag.function])
+def test_identity(run):
+    mixed = Mixed(ag.ragged.constant([[1], []]), ag.sparse.from_dense([0, 5]), X, [2, None], "float32")
+    found = run(lambda value: ag.identity(value))(mixed)
+    assert found.ragged.to_list() == [[1], []] and ag.sparse.to_dense(found.sparse).numpy().tolist() == [0, 5]
+    assert bool(found.masked == X) and found.masked.values is not X.values and found.dtype is ag.float32
+
+
 def test_nests():
     pair = {"x": X, "n": 3}
     assert ag.nest.flatten(pair)[1] is X
