@@ -189,7 +189,8 @@ CALLS: dict[str, Rule] = {
         f"lib.{name}": _fixed(None)
         for name in (
             "in_threads", "gemm", "matmul", "int_matmul", "fill_words", "fill_truncated", "fill_permutation",
-            "draw_classes", "order_of_row", "top_of_row", "solve_each", "cholesky_of_each", "substitute_each",
+            "draw_classes", "order_of_row", "copy_windows", "top_of_row", "solve_each", "cholesky_of_each",
+            "substitute_each",
         )
     },
     # Functions that only kernels in SPMD form call (`llvm/device.py`).

@@ -15,7 +15,7 @@ from runtime.llvm import target
 
 NAME = "llvm"
 # The library's functions that are plain Python.
-_TEXTS = ("functions.py", "algorithms.py", "philox.py")
+_TEXTS = ("functions.py", "algorithms.py", "philox.py", "windows.py")
 
 __all__ = ["NAME", "Refused", "available", "compile", "load", "text"]
 

@@ -38,6 +38,7 @@ from runtime.codegen.kernel_library.philox import (  # noqa: F401  for kernels
     fill_words,
     random_words,
 )
+from runtime.codegen.kernel_library.windows import copy_windows  # noqa: F401  for kernels
 from runtime.llvm.products import SYMBOLS
 
 globals().update(INTRINSICS)  # for kernels: lib.exp and so on

@@ -114,6 +114,10 @@ class _Convolution:
 
     def written(self, image: Array, on_threads: bool) -> Buffer:
         out = self.low.new_buffer(self.count * self.inner, self.dtype, "windows")
+        if not self.low.for_device:
+            rows = self.low.atom(product([self.all.batch, *self.all.places[:-1]]))
+            self.all.nest(rows, on_threads, lambda i: self.all.copy_row(image, i, out.variable, i * self.places))
+            return out
         self.all.each(
             on_threads,
             lambda number, batch, at: self.all.copy_window(image, batch, at, out.variable, number, self.zero),
@@ -155,12 +159,12 @@ class _Convolution:
     def make_strip(self, image: Array, work: Buffer, place: ir.Expr, first: ir.Expr, last: ir.Expr) -> None:
         """Writes the windows of some rows to `work`, after `place` others."""
         windows = self.of_strip
-        before = self.low.assign(place - first * self.places, "before")
+        begin = self.low.assign(place - first * self.places, "before")
 
-        def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
-            windows.copy_window(image, batch, at, work.variable, self.low.assign(before + number, "place"), self.zero)
+        def row(r: ir.Var) -> None:
+            windows.copy_row(image, r, work.variable, self.low.assign(begin + r * self.places, "place"))
 
-        self.loop(_ROW, (first, last), lambda r: windows.each_of_row(r, window))
+        self.loop(_ROW, (first, last), row)
 
     def term(self, windows: Buffer, element: ir.Expr, window: ir.Expr, channel: ir.Expr) -> ir.Expr:
         """An element of windows in memory."""

@@ -122,7 +122,7 @@ class Windows:
         self.loop(1, self.places[-1], window)
 
     def each_row(
-        self, batch: ir.Expr, at: list[ir.Expr], visit: Callable[[ir.Expr, ir.Expr, ir.Expr | None], None]
+        self, batch: ir.Expr, at: Sequence[ir.Expr], visit: Callable[[ir.Expr, ir.Expr, ir.Expr | None], None]
     ) -> None:
         """Calls visit(k, row, inside) for each row of the window at `at`. row: its number in the image. inside: the
         condition that the image has this row; None if it always does."""
@@ -188,6 +188,36 @@ class Windows:
                 part(low.assign(to + o * channels, "to"), row, low.assign(at[-1] + o * self.rates[-1], "at"), inside)
 
             self.loop(3, ir.as_expr(self.sizes[-1]), column)
+
+        self.each_row(batch, at, row)
+
+    def copy_row(self, array: Array, i: ir.Var, out: ir.Var, before: ir.Expr) -> None:
+        """Writes the windows of a row to `out`, after `before` others, with zeros outside of the image. (One call for
+        each row of a window: see `kernel_library/windows.py`.)"""
+        low, length, channels = self.low, self.space[-1], array.dims[-1]
+        batch, *outer = self.split(i, [self.batch, *self.places[:-1]])
+        axes = zip(outer, self.strides, self.before)
+        at = [low.assign(place * stride - before, "at") for place, stride, before in axes]
+        step = low.assign(channels * self.elements, "step")
+        together = self.rates[-1] == 1  # whether the elements of a window's row are contiguous
+
+        def row(k: ir.Expr, row: ir.Expr, inside: ir.Expr | None) -> None:
+            to = low.assign(before * step + k * self.sizes[-1] * channels, "to")
+            # A row outside of the image is one without columns.
+            begin = low.assign(row * length * channels, "from")
+            columns = length if inside is None else low.assign(inside.choose(length, ir.ZERO), "columns")
+
+            def copied(first: ir.Expr, offset: ir.Expr, count: int) -> None:
+                low.add(ir.Run(ir.call(
+                    "lib.copy_windows", array.buffer.variable, begin, columns, channels, out, to + offset, step,
+                    self.places[-1], first, self.strides[-1], count,
+                )))  # fmt: skip
+
+            if together:
+                copied(-self.before[-1], ir.ZERO, self.sizes[-1])
+            else:
+                each = ir.as_expr(self.sizes[-1])
+                self.loop(3, each, lambda o: copied(o * self.rates[-1] - self.before[-1], o * channels, 1))
 
         self.each_row(batch, at, row)
 
