@@ -80,9 +80,8 @@ def _feature(value: Any) -> bool:
 
 _BOOLEANS = [
     "adjoint", "again", "compute_uv", "compute_v", "controls", "descending", "everywhere", "exclusive", "fixed",
-    "full_matrices", "keep_short", "keepdims", "little_endian", "lower", "normalize", "overlaps", "reverse",
-    "scientific", "shortest", "slices", "transpose_a", "transpose_b", "unique", "whole",
-    "within",
+    "full_matrices", "keep_short", "keepdims", "little_endian", "lower", "normalize", "overlaps", "padded",
+    "reverse", "scientific", "shortest", "slices", "transpose_a", "transpose_b", "unique", "whole", "within",
 ]  # fmt: skip
 _INTEGERS = [
     "attempts", "beam_width", "buckets", "captures", "carries", "channels", "desired_channels", "desired_samples",

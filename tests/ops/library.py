@@ -3,6 +3,7 @@
 The reference comes from another function, or another definition, than the kernel does.
 """
 
+import binascii
 import heapq
 import math
 
@@ -374,6 +375,9 @@ LIBRARY = {
     "regex_replace": strings(lambda s, pattern, rewrite, everywhere: s.replace("o", "<o>")),
     "regex_full_match": strings(lambda s, pattern: s.startswith("H")),
     "substr": lambda x, pos, length, unit: strings(lambda s: s[int(pos) : int(pos + length)])(x),
+    "encode_base64": strings(lambda s, padded: binascii.b2a_base64(s.encode(), newline=False).translate(
+        bytes.maketrans(b"+/", b"-_")).rstrip(b"=")),
+    "decode_base64": strings(lambda s: b"Hi!"[: 3 if s.endswith("h") else 2]),
     "string_to_number": strings(lambda s, dtype: float(s)),
     "as_string": lambda x, **attrs: np.array([f"{v:.2f}".encode() for v in x], object),
     "unicode_script": lambda x: np.array([25, 8, -1], np.int32),

@@ -264,3 +264,19 @@ def test_strings_stay_bytes_when_they_are_moved(name, way):
     found = np.asarray(way(function)().numpy(), object)
     assert found.tolist() == expected
     assert {type(leaf) for leaf in found.reshape(-1)} == {bytes}
+
+
+def test_base64():
+    """TensorFlow's strings and errors."""
+    encode, decode = ag.io.encode_base64, ag.io.decode_base64
+    texts = [b"hello", b"\xff\xfe?", b"", b"ab"]
+    assert encode(texts).numpy().tolist() == [b"aGVsbG8", b"__4_", b"", b"YWI"]
+    assert encode(texts, pad=True).numpy().tolist() == [b"aGVsbG8=", b"__4_", b"", b"YWI="]
+    for pad in (False, True):
+        assert decode(encode(texts, pad)).numpy().tolist() == texts
+    assert decode("aGVsbG").numpy() == b"hell"
+    staged = ag.function(lambda x: decode(encode(x)), input_signature=[ag.TensorSpec(None, ag.string)])
+    assert staged(texts).numpy().tolist() == texts
+    for wrong, message in (("a*", "Invalid character"), ("+/4_", "Invalid character"), ("aGVsb", "1 modulo 4")):
+        with pytest.raises(ag.errors.InvalidArgumentError, match=message):
+            decode(wrong)

@@ -5,6 +5,7 @@ What takes strings apart is in `string_split.py`.
 
 from __future__ import annotations
 
+import base64
 import functools
 import math
 import re
@@ -188,6 +189,45 @@ TO_NUMBER = register(
         ),
     )
 )  # fmt: skip
+
+
+def _encode_kernel(x: Any, padded: bool) -> Any:
+    def encode(item: bytes) -> bytes:
+        text = base64.urlsafe_b64encode(item)
+        return text if padded else text.rstrip(b"=")
+
+    return _objects(x, encode)
+
+
+def _decode_base64(item: bytes) -> bytes:
+    text = item[: -(item.endswith(b"==") + item.endswith(b"=")) or None]
+    if not re.fullmatch(rb"[A-Za-z0-9_-]*", text):
+        raise errors.InvalidArgumentError("Invalid character found in base64: only letters, digits, - and _ are in it.")
+    if len(text) % 4 == 1:
+        raise errors.InvalidArgumentError("Base64 string length cannot be 1 modulo 4.")
+    return base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))
+
+
+ENCODE_BASE64 = _row("encode_base64", _encode_kernel, "Strings in base64, for the web.", {"padded": False})
+DECODE_BASE64 = register(
+    OpDef(
+        "decode_base64", _to_string, lambda x: _objects(x, _decode_base64), kinds="O",
+        doc="Strings from base64, for the web.", grad=lambda op, dy: (None,),
+        samples=(Sample(((3,),), fixed={0: np.array([b"SGk", b"SGk=", b"SGkh"], object)}, gradient=()),),
+    )
+)  # fmt: skip
+
+
+def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None) -> Tensor:
+    """Strings in base64 with - and _ in place of + and /, so that they can stand in addresses of the web. pad: whether
+    to add = up to a multiple of 4 characters."""
+    return apply(ENCODE_BASE64, (convert_to_tensor(input, dtypes.string),), {"padded": bool(pad)})
+
+
+def decode_base64(input: TensorLike, name: str | None = None) -> Tensor:
+    """The strings that `encode_base64` encoded, with or without padding. Raises InvalidArgumentError for other
+    characters and lengths."""
+    return apply(DECODE_BASE64, (convert_to_tensor(input, dtypes.string),))
 
 
 def _as_string_kernel(x: Any, precision: int, scientific: bool, shortest: bool, width: int, fill: str) -> Any:
