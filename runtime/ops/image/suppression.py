@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,41 +52,84 @@ def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
     return TensorType(_INT, shape), TensorType(scores.dtype, shape), TensorType(_INT, shape[:2])
 
 
-def _shares(boxes: Any, number: int) -> Any:
-    """How much of their union each box has in common with one of them. A box without an area overlaps none."""
+def _shares(boxes: Any) -> Callable[[int, int], Any]:
+    """(one, first) -> how much of their union a box has in common with each from `first` on."""
     y1, x1, y2, x2 = boxes.T
     top, bottom = np.where(y2 < y1, y2, y1), np.where(y2 > y1, y2, y1)
     left, right = np.where(x2 < x1, x2, x1), np.where(x2 > x1, x2, x1)
     area = (bottom - top) * (right - left)
-    height = np.minimum(bottom, bottom[number]) - np.maximum(top, top[number])
-    width = np.minimum(right, right[number]) - np.maximum(left, left[number])
-    common = np.maximum(height, 0) * np.maximum(width, 0)
-    empty = (area <= 0) | (area[number] <= 0)
-    return np.where(empty, 0, common / np.where(empty, 1, area + area[number] - common))
+
+    def shares(one: int, first: int) -> Any:
+        height = np.minimum(bottom[first:], bottom[one]) - np.maximum(top[first:], top[one])
+        width = np.minimum(right[first:], right[one]) - np.maximum(left[first:], left[one])
+        common = np.maximum(height, 0) * np.maximum(width, 0)
+        return common / np.where(common > 0, area[first:] + area[one] - common, 1)
+
+    return shares
+
+
+def _measure(table: Any, overlaps: bool) -> Callable[[int, int], Any]:
+    return (lambda one, first: table[first:, one]) if overlaps else _shares(table)
+
+
+def _first_apart(shares: Callable[[int, int], Any], count: int, limit: int, most: Any) -> list[int]:
+    """Of boxes in the order of their scores the first `limit` that don't overlap an earlier one of these."""
+    apart, chosen = np.ones(count, bool), []
+    for place in range(count):
+        if apart[place]:
+            chosen.append(place)
+            if len(chosen) >= limit:
+                break
+            apart[place + 1 :] &= shares(place, place + 1) <= most
+    return chosen
+
+
+def _by_rank(table: Any, scores: Any, limit: int, most: Any, least: Any, overlaps: bool) -> Any:
+    """The numbers of the chosen, without lowering scores. Few of many boxes are looked at: more if these don't do."""
+    ranked = np.argsort(-scores, kind="stable")
+    ranked = ranked[scores[ranked] > least]
+    width = 4 * limit
+    while True:
+        window = ranked[:width]
+        own = table[np.ix_(window, window)] if overlaps else table[window]
+        chosen = _first_apart(_measure(own, overlaps), len(window), limit, most)
+        if len(chosen) == limit or len(window) == len(ranked):
+            return window[chosen]
+        width *= 4
+
+
+def _lowered(
+    table: Any, scores: Any, limit: int, least: Any, sigma: Any, overlaps: bool
+) -> tuple[list[int], list[Any]]:
+    """The numbers of the chosen and their scores, lowered by those chosen before."""
+    shares, left = _measure(table, overlaps), np.where(scores > least, scores, least)
+    chosen: list[int] = []
+    kept: list[Any] = []
+    while len(chosen) < min(limit, left.size):
+        best = int(np.argmax(left))
+        if not left[best] > least:
+            break
+        chosen.append(best)
+        kept.append(left[best])
+        left[best] = least
+        common = shares(best, 0)
+        left = np.where(left > least, left * np.exp(scores.dtype.type(-0.5) / sigma * common * common), least)
+    return chosen, kept
 
 
 def _kernel(boxes: Any, scores: Any, limit: Any, most: Any, least: Any, sigma: Any, overlaps: bool) -> tuple:
     _need_alike(boxes.shape, scores.shape, overlaps)
     order, kept = np.zeros(scores.shape, np.int32), np.zeros_like(scores)
     counts = np.zeros(scores.shape[:2], np.int32)
-    for place in np.ndindex(*counts.shape):
-        own = boxes[place[0]]
-        left = np.where(scores[place] > least, scores[place], least)
-        number = 0
-        while number < min(int(limit), left.size):
-            best = int(np.argmax(left))
-            if not left[best] > least:
-                break
-            order[place][number], kept[place][number] = best, left[best]
-            number += 1
-            left[best] = least
-            common = own[:, best] if overlaps else _shares(own, best)
-            if sigma > 0:
-                weights = np.exp(scores.dtype.type(-0.5) / sigma * common * common)
-                left = np.where(left > least, left * weights, least)
-            else:
-                left = np.where(common <= most, left, least)
-        counts[place] = number
+    for place in np.ndindex(*counts.shape) if limit > 0 else ():
+        table, own = boxes[place[0]], scores[place]
+        if sigma > 0:
+            chosen, values = _lowered(table, own, int(limit), least, sigma, overlaps)
+        else:
+            chosen = _by_rank(table, own, int(limit), most, least, overlaps)
+            values = own[chosen]
+        count = counts[place] = len(chosen)
+        order[place][:count], kept[place][:count] = chosen, values
     return order, kept, counts
 
 

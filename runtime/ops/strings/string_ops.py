@@ -191,7 +191,7 @@ TO_NUMBER = register(
 )  # fmt: skip
 
 
-def _encode_kernel(x: Any, padded: bool) -> Any:
+def _base64_kernel(x: Any, padded: bool) -> Any:
     def encode(item: bytes) -> bytes:
         text = base64.urlsafe_b64encode(item)
         return text if padded else text.rstrip(b"=")
@@ -208,7 +208,7 @@ def _decode_base64(item: bytes) -> bytes:
     return base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))
 
 
-ENCODE_BASE64 = _row("encode_base64", _encode_kernel, "Strings in base64, for the web.", {"padded": False})
+ENCODE_BASE64 = _row("encode_base64", _base64_kernel, "Strings in base64, for the web.", {"padded": False})
 DECODE_BASE64 = register(
     OpDef(
         "decode_base64", _to_string, lambda x: _objects(x, _decode_base64), kinds="O",
