@@ -324,8 +324,15 @@ def convolution_filters_grad(x, dy, **attrs):
     return result.reshape(*attrs["sizes"], x.shape[-1], dy.shape[-1])
 
 
+def products_of_windows(x, factor, attrs):
+    """None with the padding, whose products are zeros whatever the factors are."""
+    inside = patches(np.ones(x.shape, bool), fill=False, **attrs)
+    return np.where(inside, patches(x, fill=0, **attrs) * factor, x.dtype.type(0))
+
+
 def depthwise_convolution(x, w, **attrs):
-    return np.einsum("...kc,kc->...c", patches(x, fill=0, **attrs), w.reshape(math.prod(attrs["sizes"]), w.shape[-1]))
+    filters = w.reshape(math.prod(attrs["sizes"]), w.shape[-1])
+    return products_of_windows(x, filters, attrs).sum(-2, dtype=x.dtype)
 
 
 def depthwise_input_grad(dy, w, *extra, shape, **attrs):
@@ -334,8 +341,8 @@ def depthwise_input_grad(dy, w, *extra, shape, **attrs):
 
 
 def depthwise_filters_grad(x, dy, **attrs):
-    windows = patches(x, fill=0, **attrs)
-    result = (windows * dy[..., None, :]).sum(tuple(range(dy.ndim - 1)), dtype=x.dtype)
+    products = products_of_windows(x, dy[..., None, :], attrs)
+    result = products.sum(tuple(range(dy.ndim - 1)), dtype=x.dtype)
     return result.reshape(*attrs["sizes"], x.shape[-1])
 
 

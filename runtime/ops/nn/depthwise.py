@@ -76,15 +76,25 @@ def _images(x: Any) -> Iterator[slice]:
         yield slice(first, first + step)
 
 
+def _padding(x: Any, factor: Any, attrs: dict) -> Any:
+    """Where a window has no element of the image, of each offset; None if products with the zeros there are zeros."""
+    if np.isfinite(factor).all():
+        return None
+    return ~view_of_windows(np.ones((1, *x.shape[1:-1], 1), bool), fill=False, **attrs)
+
+
 def _kernel(x: Any, w: Any, **attrs: Any) -> Any:
     check_equal(CHANNELS, x.shape[-1], _channels(w.shape, attrs["sizes"]))
-    view = view_of_windows(x, fill=0, **attrs)
+    view, padding = view_of_windows(x, fill=0, **attrs), _padding(x, w, attrs)
     result = np.zeros(view.shape[: x.ndim], x.dtype)
     for some in _images(result):
         out, part = result[some], view[some]
         product = np.empty_like(out)
         for offset in itertools.product(*map(range, attrs["sizes"])):
-            out += np.multiply(part[(..., *offset)], w[offset], out=product)
+            np.multiply(part[(..., *offset)], w[offset], out=product)
+            if padding is not None:
+                np.copyto(product, 0, where=padding[(..., *offset)])
+            out += product
     return result
 
 
@@ -109,7 +119,7 @@ def _input_grad(dy: Any, w: Any, *holes: Any, shape: Any, **attrs: Any) -> Any:
 def _filters_grad(x: Any, dy: Any, **attrs: Any) -> Any:
     for one, other in zip(window_dims(x.shape, attrs), dy.shape):
         check_equal(PLACES, one, other)
-    view = view_of_windows(x, fill=0, **attrs)
+    view, padding = view_of_windows(x, fill=0, **attrs), _padding(x, dy, attrs)
     result = np.zeros((*attrs["sizes"], x.shape[-1]), x.dtype)
     for some in _images(dy):
         part, cotangent = view[some], dy[some]
@@ -117,6 +127,8 @@ def _filters_grad(x: Any, dy: Any, **attrs: Any) -> Any:
         ones = np.ones(math.prod(product.shape[:-1]), x.dtype)
         for offset in itertools.product(*map(range, attrs["sizes"])):
             np.multiply(part[(..., *offset)], cotangent, out=product)
+            if padding is not None:
+                np.copyto(product, 0, where=padding[(..., *offset)])
             result[offset] += ones @ product.reshape(len(ones), x.shape[-1])
     return result
 
