@@ -19,14 +19,12 @@ from typing import Any
 import numpy as np
 
 from runtime.ops.convert import fill_holes
-from runtime.ops.dispatch import call
 from runtime.ops.nn.patches import added, view_of_windows, window_dims
-from runtime.ops.nn.window_products import CHANNELS, PLACES, SIZES, check_dtypes, check_equal
-from runtime.ops.rules import brackets, dims, shape_attr
+from runtime.ops.nn.window_products import ATTRS, CHANNELS, PLACES, SIZES, check_dtypes, check_equal, gradients
+from runtime.ops.rules import brackets
 from runtime.ops.table import OpDef, Sample, register
 from runtime.types import TensorType
 
-_ATTRS = ("sizes", "strides", "rates", "padding")
 # Bytes of a copy of an image's elements, of which several are read and written while they are in the cache.
 _CACHED = 1 << 18
 
@@ -133,35 +131,7 @@ def _filters_grad(x: Any, dy: Any, **attrs: Any) -> Any:
     return result
 
 
-def _of_input(dy: Any, w: Any, like: Any, attrs: dict) -> Any:
-    shape, extra = shape_attr(dims(like))
-    return call("depthwise_input_grad", dy, w, *extra, shape=shape, **attrs)
-
-
-def _grad(op: Any, dy: Any) -> Sequence[Any]:
-    x, w = op.inputs
-    return (
-        _of_input(dy, w, x, op.attrs) if op.wants(0) else None,
-        call("depthwise_filters_grad", x, dy, **op.attrs) if op.wants(1) else None,
-    )
-
-
-def _grad_input_grad(op: Any, dx: Any) -> Sequence[Any]:
-    dy, w, *holes = op.inputs
-    attrs = {name: op.attrs[name] for name in _ATTRS}
-    return (
-        call("depthwise_convolution", dx, w, **attrs) if op.wants(0) else None,
-        call("depthwise_filters_grad", dx, dy, **attrs) if op.wants(1) else None,
-        *[None] * len(holes),
-    )
-
-
-def _grad_filters_grad(op: Any, dw: Any) -> Sequence[Any]:
-    x, dy = op.inputs
-    return (
-        _of_input(dy, dw, x, op.attrs) if op.wants(0) else None,
-        call("depthwise_convolution", x, dw, **op.attrs) if op.wants(1) else None,
-    )
+_grad, _grad_input_grad, _grad_filters_grad = gradients("depthwise_convolution", "depthwise")
 
 
 def _window(shapes: Sequence[Any], attrs: dict) -> int | None:
@@ -187,7 +157,7 @@ _CASES: list[tuple[tuple[int, ...], dict[str, Any], tuple[int, ...], tuple[int, 
 ]
 DEPTHWISE = register(
     OpDef(
-        "depthwise_convolution", _infer, _kernel, grad=_grad, kinds="iufc", attrs=_ATTRS, needs_no_constants=True,
+        "depthwise_convolution", _infer, _kernel, grad=_grad, kinds="iufc", attrs=ATTRS, needs_no_constants=True,
         can_fail=False, terms=_window, doc="Slides a filter over the spatial dimensions of each channel.",
         samples=tuple(Sample((x, w), attrs) for x, attrs, w, _ in _CASES), label="DepthwiseConv2dNative",
     )
@@ -195,7 +165,7 @@ DEPTHWISE = register(
 register(
     OpDef(
         "depthwise_input_grad", _infer_input_grad, _input_grad, grad=_grad_input_grad, kinds="iufc",
-        attrs=("shape", *_ATTRS), can_fail=False, terms=_window,
+        attrs=("shape", *ATTRS), can_fail=False, terms=_window,
         doc="The adjoint of depthwise_convolution for its input, which has a given shape.",
         samples=(
             *[Sample((y, w), {**attrs, "shape": x}) for x, attrs, w, y in _CASES],
@@ -209,7 +179,7 @@ register(
 register(
     OpDef(
         "depthwise_filters_grad", _infer_filters_grad, _filters_grad, grad=_grad_filters_grad, kinds="iufc",
-        attrs=_ATTRS, needs_no_constants=True, can_fail=False, terms=_places,
+        attrs=ATTRS, needs_no_constants=True, can_fail=False, terms=_places,
         doc="The adjoint of depthwise_convolution for its filters.",
         samples=tuple(Sample((x, y), attrs) for x, attrs, _, y in _CASES),
     )

@@ -108,17 +108,9 @@ def sampled_softmax_loss(
     out that are true ones. seed: of the sampler. Raises InvalidArgumentError for labels of another shape.
     """
     logits, wanted = _logits(
-        weights,
-        biases,
-        labels,
-        inputs,
-        num_sampled,
-        num_classes,
-        num_true,
-        sampled_values,
-        remove_accidental_hits,
+        weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits,
         seed,
-    )
+    )  # fmt: skip
     return softmax_cross_entropy_with_logits(wanted, logits)
 
 
@@ -131,15 +123,7 @@ def nce_loss(
     the true classes and some drawn at random. float32, shape (batch). The arguments are those of
     `sampled_softmax_loss`."""
     logits, wanted = _logits(
-        weights,
-        biases,
-        labels,
-        inputs,
-        num_sampled,
-        num_classes,
-        num_true,
-        sampled_values,
-        remove_accidental_hits,
+        weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits,
         None,
-    )
+    )  # fmt: skip
     return reduce_sum(sigmoid_cross_entropy_with_logits(wanted, logits), 1)

@@ -13,7 +13,7 @@ much memory as the image times the elements of a window: generated code makes a 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from runtime.types import TensorType
 CHANNELS, DEPTHS = "the channels of the input and of the filters", "the depths of the cotangent and of the filters"
 PLACES = "the places of windows over the input and those of the cotangent"
 SIZES = "the sizes of the filters and of the windows"
-_ATTRS = ("sizes", "strides", "rates", "padding")
+ATTRS = ("sizes", "strides", "rates", "padding")
 # Images of so many channels are copied place by place, the elements of windows being the slow dimension: four times as
 # fast as windows of elements that are hardly longer than a number.
 _FEW_CHANNELS = 3
@@ -135,35 +135,47 @@ def _filters_grad(x: Any, dy: Any, **attrs: Any) -> Any:
     return result.reshape(*attrs["sizes"], x.shape[-1], dy.shape[-1])
 
 
-def _of_input(dy: Any, w: Any, like: Any, attrs: dict) -> Any:
-    shape, extra = shape_attr(dims(like))
-    return call("convolution_input_grad", dy, w, *extra, shape=shape, **attrs)
+Gradient = Callable[..., Sequence[Any]]
 
 
-def _grad(op: Any, dy: Any) -> Sequence[Any]:
-    x, w = op.inputs
-    return (
-        _of_input(dy, w, x, op.attrs) if op.wants(0) else None,
-        call("convolution_filters_grad", x, dy, **op.attrs) if op.wants(1) else None,
-    )
+def gradients(name: str, stem: str) -> tuple[Gradient, Gradient, Gradient]:
+    """The gradients of a convolution, of `stem`_input_grad and of `stem`_filters_grad: the three are linear in each
+    operand, and the gradients of each are the other two."""
+
+    def of_input(dy: Any, w: Any, like: Any, attrs: dict) -> Any:
+        shape, extra = shape_attr(dims(like))
+        return call(f"{stem}_input_grad", dy, w, *extra, shape=shape, **attrs)
+
+    def of_filters(x: Any, dy: Any, attrs: dict) -> Any:
+        return call(f"{stem}_filters_grad", x, dy, **attrs)
+
+    def convolution(op: Any, dy: Any) -> Sequence[Any]:
+        x, w = op.inputs
+        return (
+            of_input(dy, w, x, op.attrs) if op.wants(0) else None,
+            of_filters(x, dy, op.attrs) if op.wants(1) else None,
+        )
+
+    def input_grad(op: Any, dx: Any) -> Sequence[Any]:
+        dy, w, *holes = op.inputs
+        attrs = {key: op.attrs[key] for key in ATTRS}
+        return (
+            call(name, dx, w, **attrs) if op.wants(0) else None,
+            of_filters(dx, dy, attrs) if op.wants(1) else None,
+            *[None] * len(holes),
+        )
+
+    def filters_grad(op: Any, dw: Any) -> Sequence[Any]:
+        x, dy = op.inputs
+        return (
+            of_input(dy, dw, x, op.attrs) if op.wants(0) else None,
+            call(name, x, dw, **op.attrs) if op.wants(1) else None,
+        )
+
+    return convolution, input_grad, filters_grad
 
 
-def _grad_input_grad(op: Any, dx: Any) -> Sequence[Any]:
-    dy, w, *holes = op.inputs
-    attrs = {name: op.attrs[name] for name in _ATTRS}
-    return (
-        call("convolution", dx, w, **attrs) if op.wants(0) else None,
-        call("convolution_filters_grad", dx, dy, **attrs) if op.wants(1) else None,
-        *[None] * len(holes),
-    )
-
-
-def _grad_filters_grad(op: Any, dw: Any) -> Sequence[Any]:
-    x, dy = op.inputs
-    return (
-        _of_input(dy, dw, x, op.attrs) if op.wants(0) else None,
-        call("convolution", x, dw, **op.attrs) if op.wants(1) else None,
-    )
+_grad, _grad_input_grad, _grad_filters_grad = gradients("convolution", "convolution")
 
 
 def _window(shapes: Sequence[Any], attrs: dict) -> int | None:
@@ -195,7 +207,7 @@ _CASES: list[tuple[tuple[int, ...], dict[str, Any], tuple[int, ...], tuple[int, 
 ]
 CONVOLUTION = register(
     OpDef(
-        "convolution", _infer, _kernel, grad=_grad, kinds="iufc", attrs=_ATTRS, needs_no_constants=True, can_fail=False,
+        "convolution", _infer, _kernel, grad=_grad, kinds="iufc", attrs=ATTRS, needs_no_constants=True, can_fail=False,
         terms=_window, doc="Slides filters over the spatial dimensions: products of windows with filters.",
         samples=tuple(Sample((x, w), attrs) for x, attrs, w, _ in _CASES),
     )
@@ -203,7 +215,7 @@ CONVOLUTION = register(
 CONVOLUTION_INPUT_GRAD = register(
     OpDef(
         "convolution_input_grad", _infer_input_grad, _input_grad, grad=_grad_input_grad, kinds="iufc",
-        attrs=("shape", *_ATTRS), can_fail=False, terms=_row_of_filters,
+        attrs=("shape", *ATTRS), can_fail=False, terms=_row_of_filters,
         doc="The adjoint of convolution for its input, which has a given shape.",
         samples=(
             *[Sample((y, w), {**attrs, "shape": x}) for x, attrs, w, y in _CASES],
@@ -217,7 +229,7 @@ CONVOLUTION_INPUT_GRAD = register(
 register(
     OpDef(
         "convolution_filters_grad", _infer_filters_grad, _filters_grad, grad=_grad_filters_grad, kinds="iufc",
-        attrs=_ATTRS, needs_no_constants=True, can_fail=False, terms=_places,
+        attrs=ATTRS, needs_no_constants=True, can_fail=False, terms=_places,
         doc="The adjoint of convolution for its filters.",
         samples=tuple(Sample((x, y), attrs) for x, attrs, _, y in _CASES),
     )
