@@ -408,3 +408,19 @@ def test_stacks_in_counted_loops_are_asked_once(count, step):
 def test_more_pops_than_pushes_are_an_error():
     expected, actual = run_both(pushes_and_pops(3, 5), [])
     assert "pop from an empty stack" in str(expected) and "pop from an empty stack" in str(actual)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_test_with_nodes_that_no_condition_needs(twice):
+    """A graph that nothing has optimised yet may have them."""
+
+    def total(x):
+        def test(i, found):
+            _ = i * 3
+            return ag.logical_and(i < 4, i < 4) if twice else i < 4
+
+        return ag.while_loop(test, lambda i, found: (i + 1, found + x[i]), [ag.constant(0), ag.constant(0.0)])[1]
+
+    x = np.arange(6, dtype=np.float32)
+    graph = ag.function(total, jit_compile=False).get_concrete_function(x).graph
+    check(graph, x)

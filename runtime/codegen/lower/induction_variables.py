@@ -23,6 +23,7 @@ from typing import Any
 
 from runtime import dtypes
 from runtime.codegen.kernel import scalars
+from runtime.codegen.kernel.region import live_nodes
 from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.state import Lowering
 from runtime.codegen.symbolic.carry_ranges import is_conjunction
@@ -130,13 +131,14 @@ def counter_of(
     test, body = node.regions
     count = node.attrs["carries"]
     for compare in _conjuncts(test.outputs[0]):
-        is_all = all(n is compare or n.op.name == "constant" for n in test.nodes)
+        is_all = all(n is compare or n.op.name == "constant" for n in live_nodes(test))
         for side in (0, 1):
             rule = _TESTS.get((compare.op.name, side))
             if rule is None or compare.inputs[side] not in test.inputs[:count]:
                 continue
             index = test.inputs.index(compare.inputs[side])
-            if not is_all and index not in positions:
+            rest = None if is_all else _without(test, compare.outputs[0])
+            if not is_all and (index not in positions or rest is None):
                 continue
             step = _step(body, index, count, captures)
             bound = _operand(test, compare.inputs[1 - side], count, captures)
@@ -147,7 +149,7 @@ def counter_of(
                 continue
             counter = _counter(low, index, start, bound, rule[0], step, lambda: name(index))  # noqa: B023
             if counter is not None:
-                return counter if is_all else replace(counter, rest=_without(test, compare.outputs[0]))
+                return replace(counter, rest=rest)
     return None
 
 
@@ -166,8 +168,8 @@ def _conjuncts(test: Value) -> Iterator[Node]:
         yield node
 
 
-def _without(test: Graph, true: Value) -> Graph:
-    """A copy of a test in which one of the conditions that it joins is true."""
+def _without(test: Graph, true: Value) -> Graph | None:
+    """A copy of a test in which one of the conditions that it joins is true; None if there is no other."""
     rest = Graph(test.name)
     mapping = Substitution({value: rest.add_input_like(value) for value in test.inputs})
     is_true = {true}
@@ -187,6 +189,8 @@ def _without(test: Graph, true: Value) -> Graph:
             mapping.update(zip(then.inputs, captured))
             copy_nodes(then.nodes, rest, mapping)
             mapping.update((output, mapping[v]) for output, v in zip(node.outputs, then.outputs))
+    if not is_true.isdisjoint(test.outputs):
+        return None
     rest.outputs = [mapping[v] for v in test.outputs]
     return rest
 
