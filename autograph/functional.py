@@ -16,6 +16,7 @@ from autograph.operators.loops import while_stmt
 from runtime import composites, dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
+from runtime.extension_types.values import batch_encoder
 from runtime.graph.builder import trace_region
 from runtime.ops.arrays.creation import zeros
 from runtime.ops.arrays.joining import concat, stack
@@ -111,7 +112,7 @@ def map_fn(
     signature = fn_output_signature if fn_output_signature is not None else dtype
     if isinstance(elems, RaggedTensor):
         return _map_ragged(fn, elems, signature)
-    if any(map(_encoder, [*composites.flatten(elems), *composites.flatten(signature)])):
+    if any(map(batch_encoder, [*composites.flatten(elems), *composites.flatten(signature)])):
         return _map_encoded(fn, elems, signature)
     function = converted_argument(fn)
     tensors, count = _rows(elems)
@@ -136,23 +137,20 @@ def map_fn(
     return composites.pack_sequence_as(structure, [array.stack() for array in arrays])
 
 
-def _encoder(value: Any) -> Any:
-    """What encodes values of a batchable extension type as tensors (`ExtensionTypeBatchEncoder`); None for others."""
-    return getattr(type(value), "__batch_encoder__", None) or getattr(
-        getattr(value, "value_type", None), "__batch_encoder__", None
-    )
-
-
 def _map_encoded(fn: Callable[..., Any], elems: Any, signature: Any) -> Any:
     """`fn` of each row of extension types, which are mapped as the tensors that stand for them."""
     results: Any = None
 
     def encoded(value: Any, rank: int = 0) -> Any:
-        encoder = _encoder(value)
+        encoder = batch_encoder(value)
         return value if encoder is None else tuple(encoder.encode(value._type_spec, value, rank))
 
+    def encoding(kind: Any) -> Any:
+        encoder = batch_encoder(kind)
+        return kind if encoder is None else tuple(encoder.encoding_specs(kind))
+
     def decoded(like: Any, made: Any, spec: Callable[[Any, Any], Any]) -> Any:
-        encoder = _encoder(like)
+        encoder = batch_encoder(like)
         return made if encoder is None else encoder.decode(spec(encoder, like._type_spec), made)
 
     def function(row: tuple) -> tuple:
@@ -165,12 +163,7 @@ def _map_encoded(fn: Callable[..., Any], elems: Any, signature: Any) -> Any:
     rows = tuple([encoded(leaf, 1) for leaf in leaves])
     kinds = None
     if signature is not None:
-        kinds = tuple(
-            [
-                kind if _encoder(kind) is None else tuple(_encoder(kind).encoding_specs(kind))
-                for kind in composites.flatten(signature)
-            ]
-        )
+        kinds = tuple(map(encoding, composites.flatten(signature)))
     stacked = map_fn(function, rows, fn_output_signature=kinds)
     count = composites.flatten(rows)[0].shape[0]
     found = [

@@ -13,7 +13,7 @@ import numpy as np
 from autograph.data.nothing import NoneTensorSpec
 from runtime import dtypes, nest
 from runtime.context import ctx
-from runtime.extension_types.values import ExtensionType, ExtensionTypeSpec
+from runtime.extension_types.values import ExtensionType, ExtensionTypeSpec, batch_encoder
 from runtime.ops.api import concat, pad, stack, zeros_like
 from runtime.ops.api import shape as shape_of
 from runtime.ops.convert import convert_to_tensor
@@ -31,13 +31,11 @@ def _encoder(leaf: Any) -> Any:
 
     Raises TypeError for an extension type that doesn't say how.
     """
-    if not isinstance(leaf, (ExtensionType, ExtensionTypeSpec)):
-        return None
-    spec_class = type(leaf) if isinstance(leaf, ExtensionTypeSpec) else type(leaf).Spec
-    found = getattr(spec_class, "__batch_encoder__", None) or getattr(spec_class.value_type, "__batch_encoder__", None)
-    if found is None:
+    found = batch_encoder(leaf)
+    if found is None and isinstance(leaf, (ExtensionType, ExtensionTypeSpec)):
+        kind = leaf.value_type if isinstance(leaf, ExtensionTypeSpec) else type(leaf)
         raise TypeError(
-            f"{spec_class.value_type.__qualname__} can't be batched or split into rows: derive it from "
+            f"{kind.__qualname__} can't be batched or split into rows: derive it from "
             "ag.experimental.BatchableExtensionType"
         )
     return found

@@ -68,7 +68,10 @@ class Static:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Static:
-        return cls({name: _without_parts(value) for name, value in fields.items()})
+        def without_parts(value: Any) -> Any:
+            return PART if is_part(value) else value
+
+        return cls({name: _map(without_parts, value) for name, value in fields.items()})
 
     def parts(self, fields: dict[str, Any]) -> list[Any]:
         """What stands in the places of the parts in other fields."""
@@ -110,7 +113,11 @@ class Static:
 
     def with_shapes(self, change: Callable[[TensorShape], TensorShape]) -> Static:
         """The same with other shapes."""
-        return Static({name: _map_shapes(value, change) for name, value in self.fields.items()})
+
+        def changed(value: Any) -> Any:
+            return change(value) if isinstance(value, TensorShape) else value
+
+        return Static({name: _map(changed, value) for name, value in self.fields.items()})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and self._key == other._key
@@ -127,14 +134,13 @@ def is_part(value: Any) -> bool:
     return isinstance(value, (Tensor, TensorSpec)) or hasattr(type(value), "__tf_flatten__")
 
 
-def _without_parts(value: Any) -> Any:
-    if is_part(value):
-        return PART
+def _map(change: Callable[[Any], Any], value: Any) -> Any:
+    """A value in which `change` has been called of everything that isn't a tuple or mapping."""
     if type(value) is tuple:
-        return tuple(map(_without_parts, value))
+        return tuple([_map(change, item) for item in value])
     if isinstance(value, ImmutableDict):
-        return ImmutableDict((key, _without_parts(item)) for key, item in value.items())
-    return value
+        return ImmutableDict((key, _map(change, item)) for key, item in value.items())
+    return change(value)
 
 
 def _gather(mine: Any, value: Any, found: list[Any]) -> None:
@@ -192,13 +198,3 @@ def _alike(one: Any, other: Any, shapes_fit: Callable[[TensorShape, TensorShape]
     if isinstance(one, ImmutableDict) and isinstance(other, ImmutableDict) and one.keys() == other.keys():
         return all(_alike(one[key], other[key], shapes_fit) for key in one)
     return _key(one) == _key(other)
-
-
-def _map_shapes(value: Any, change: Callable[[TensorShape], TensorShape]) -> Any:
-    if isinstance(value, TensorShape):
-        return change(value)
-    if type(value) is tuple:
-        return tuple([_map_shapes(item, change) for item in value])
-    if isinstance(value, ImmutableDict):
-        return ImmutableDict((key, _map_shapes(item, change)) for key, item in value.items())
-    return value

@@ -279,6 +279,15 @@ class ExtensionType(_Fields):
     __hash__ = None  # type: ignore[assignment]
 
 
+def batch_encoder(value: Any) -> Any:
+    """What makes batches of the values of an extension type, given one of them or their spec; None for what can't be
+    batched, and for everything else."""
+    if not isinstance(value, (ExtensionType, ExtensionTypeSpec)):
+        return None
+    specs = type(value) if isinstance(value, ExtensionTypeSpec) else type(value).Spec
+    return getattr(specs, "__batch_encoder__", None) or getattr(specs.value_type, "__batch_encoder__", None)
+
+
 def _check_names(cls: Any) -> None:
     """Raises ValueError for a field that has no annotation, or a name that means something else."""
     annotations = inspect.get_annotations(cls)

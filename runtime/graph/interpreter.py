@@ -77,8 +77,10 @@ def _context_of(graph: Graph) -> Callable[[], contextlib.AbstractContextManager[
     """What runs of a graph need around them."""
     with room_for(graph):
         calls_host = any(node.op.calls_python for node in graph.walk())
-        computes = any(map(_may_warn, graph.walk()))
-    usual = _ignoring_float_errors if not calls_host else _ignoring_ours if computes else contextlib.nullcontext
+        if not calls_host:
+            usual: Callable[[], contextlib.AbstractContextManager[None]] = _ignoring_float_errors
+        else:
+            usual = _ignoring_ours if any(map(_may_warn, graph.walk())) else contextlib.nullcontext
     return functools.partial(_with_stack_space, usual) if is_deep(graph) else usual
 
 

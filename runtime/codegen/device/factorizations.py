@@ -8,27 +8,25 @@ from __future__ import annotations
 
 from runtime.codegen import cost_model
 
-_CHOICES = """
-def solve_each(matrices, count, size, out, columns, swaps):
-    if count < gpu.blocks() and size >= LARGE_MATRIX:
-        grid_solve_each(matrices, count, size, out, columns, swaps)
+# function -> its parameters after `matrices, count, size`
+_PARAMETERS = {
+    "solve_each": "out, columns, swaps",
+    "cholesky_of_each": "sound",
+    "substitute_each": "out, columns, lower, transposed, sound",
+}
+
+
+def _choice(name: str) -> str:
+    """The function that chooses the team."""
+    given = f"matrices, count, size, {_PARAMETERS[name]}"
+    return f"""
+def {name}({given}):
+    if count < gpu.blocks() and size >= {cost_model.DEVICE_LARGE_MATRIX}:
+        grid_{name}({given})
     else:
-        block_solve_each(matrices, count, size, out, columns, swaps)
-
-
-def cholesky_of_each(matrices, count, size, sound):
-    if count < gpu.blocks() and size >= LARGE_MATRIX:
-        grid_cholesky_of_each(matrices, count, size, sound)
-    else:
-        block_cholesky_of_each(matrices, count, size, sound)
-
-
-def substitute_each(matrices, count, size, out, columns, lower, transposed, sound):
-    if count < gpu.blocks() and size >= LARGE_MATRIX:
-        grid_substitute_each(matrices, count, size, out, columns, lower, transposed, sound)
-    else:
-        block_substitute_each(matrices, count, size, out, columns, lower, transposed, sound)
+        block_{name}({given})
 """
+
 
 _FACTORS = """
 def TEAM_solve_each(matrices, count, size, out, columns, swaps):
@@ -197,4 +195,4 @@ def _factors(team: str) -> str:
     return text
 
 
-FACTORS = "\n\n".join([_CHOICES.replace("LARGE_MATRIX", str(cost_model.DEVICE_LARGE_MATRIX)), *map(_factors, _TEAMS)])
+FACTORS = "\n\n".join([*map(_choice, _PARAMETERS), *map(_factors, _TEAMS)])

@@ -130,15 +130,15 @@ def counter_of(
     """
     test, body = node.regions
     count = node.attrs["carries"]
+    tests = [n for n in live_nodes(test) if n.op.name != "constant"]
     for compare in _conjuncts(test.outputs[0]):
-        is_all = all(n is compare or n.op.name == "constant" for n in live_nodes(test))
+        is_all = tests == [compare]
         for side in (0, 1):
             rule = _TESTS.get((compare.op.name, side))
             if rule is None or compare.inputs[side] not in test.inputs[:count]:
                 continue
             index = test.inputs.index(compare.inputs[side])
-            rest = None if is_all else _without(test, compare.outputs[0])
-            if not is_all and (index not in positions or rest is None):
+            if not is_all and index not in positions:
                 continue
             step = _step(body, index, count, captures)
             bound = _operand(test, compare.inputs[1 - side], count, captures)
@@ -146,6 +146,9 @@ def counter_of(
             if step is None or min(step.low * rule[1], step.high * rule[1]) <= 0:
                 continue
             if not isinstance(bound, Scalar) or not isinstance(start, Scalar):
+                continue
+            rest = None if is_all else _without(test, compare.outputs[0])
+            if rest is None and not is_all:
                 continue
             counter = _counter(low, index, start, bound, rule[0], step, lambda: name(index))  # noqa: B023
             if counter is not None:

@@ -31,7 +31,7 @@ from runtime.codegen.lower.loop_stacks import check_stacks_before, stacks_of_one
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.effects import keep_in_step
 from runtime.codegen.symbolic.carry_ranges import inside_branch, position_carries, ranges_of_carries
-from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, range_of_either
+from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, range_of, range_of_either
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
@@ -237,7 +237,9 @@ def _narrowed(ref: Any, known: Range | None) -> Any:
     """The same value where its range is known to be narrower."""
     if known is None or not isinstance(ref, Scalar) or isinstance(ref.expr, ir.Const):
         return ref
-    before = known_range(ref) or Range(*limits(ref.dtype))
+    before = range_of(ref)
+    if before is None:
+        return ref
     low, high = max(before.low, known.low), min(before.high, known.high)
     return replace(ref, range=before._replace(low=low, high=high)) if low <= high else ref
 

@@ -26,6 +26,7 @@ from runtime import dtypes
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, product
+from runtime.codegen.loops.loop_nest import fail_unless_shapes_fit
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType
@@ -134,9 +135,7 @@ def _boolean_mask(low: Lowering, node: Node) -> None:
     lead, rest = array.dims[: len(flags.dims)], array.dims[len(flags.dims) :]
     wrong = [a.compare("!=", b) for a, b in zip(lead, flags.dims) if a != b]
     if wrong:
-        shapes = [",".join(f"{{{start + axis}}}" for axis in range(len(flags.dims))) for start in (0, len(flags.dims))]
-        message = f"Shapes [{shapes[0]}] and [{shapes[1]}] are incompatible [Op:{node.op.label}]"
-        low.fail_when(ir.either(*wrong), "InvalidArgumentError", message, node, (*lead, *flags.dims), node.op.label)
+        fail_unless_shapes_fit(low, ir.either(*wrong), node, (lead, flags.dims), "Shapes {} and {} are incompatible")
     chunks = _Chunks(low, node, flags)
     inner = low.atom(product(rest))
     if inner == ir.ONE:

@@ -264,10 +264,7 @@ def non_max_suppression_overlaps(
 
 def _padded(x: Tensor, size: Any) -> Tensor:
     """`size` elements of each row, with zeros behind them."""
-    (
-        *lead,
-        _,
-    ) = dims(x)
+    lead = dims(x)[:-1]
     longer = concat([x, zeros([*lead, size], x.dtype)], -1)[..., :size]
     return ensure_shape(longer, [*x._shape[:-1], size if isinstance(size, int) else None])  # type: ignore[index]
 
