@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 # Metadata of branches that are seldom taken, and of those that are nearly always.
 UNLIKELY, LIKELY = ", !prof !0", ", !prof !1"
+# Attributes of functions that take little time beside a kernel's loops: LLVM translates them as they are.
+UNOPTIMISED = "noinline optnone nounwind"
 IS_SIZE = ", !range !2"  # of a load: the number isn't negative
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runtime.kernel_ir.types import Array
-from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.function_builder import UNOPTIMISED, FunctionBuilder, defined
 from runtime.llvm.writer import OUT_OF_MEMORY, ArrayValue, Value, Writer
 
 HEADER = 64
@@ -107,13 +107,13 @@ declare void @free(ptr)
 @{BLOCKS} = external global [2 x ptr]
 """,
     # Apart from `drop`, whose attributes leave out what freeing does to memory that nobody else has.
-    defined("internal void @drop_last(ptr %owner) noinline nounwind", _free),
+    defined(f"internal void @drop_last(ptr %owner) {UNOPTIMISED}", _free),
     reference_counting(
-        "noinline nounwind memory(argmem: readwrite)",
-        "noinline nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)",
+        f"{UNOPTIMISED} memory(argmem: readwrite)",
+        f"{UNOPTIMISED} memory(argmem: readwrite, inaccessiblemem: readwrite)",
         lambda f: f.run("@drop_last", "ptr %owner"),
     ),
-    defined("internal noalias ptr @allocate(i64 %count, i64 %size) noinline nounwind", _allocate),
+    defined(f"internal noalias ptr @allocate(i64 %count, i64 %size) {UNOPTIMISED}", _allocate),
 ])  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import parse_constants, parse_functions
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, results, signature
 from runtime.llvm import arithmetic, calls, memory, statements, target, threads, wrapper
-from runtime.llvm.function_builder import FunctionBuilder
+from runtime.llvm.function_builder import UNOPTIMISED, FunctionBuilder
 from runtime.llvm.infer import Inference
 from runtime.llvm.optimize import jump_threading, recurrences
 from runtime.llvm.writer import HINTS, OUT_OF_MEMORY, ArrayValue, Value, Writer, part_types, parts
@@ -311,7 +311,7 @@ class Program:
         whose arguments after the first two are of these types."""
         name = f"@{callee.symbol}.thread"
         record = f"{{ {', '.join(types)} }}"
-        f = FunctionBuilder(f"define internal ptr {name}(ptr %part) noinline nounwind")
+        f = FunctionBuilder(f"define internal ptr {name}(ptr %part) {UNOPTIMISED}")
         given = [f"i64 {f.field('i64', '%part', offset)}" for offset in (threads.FIRST, threads.END)]
         arguments = f.field("ptr", "%part", threads.ARGUMENTS)
         for position, type_ in enumerate(types):

@@ -284,7 +284,9 @@ def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, la
         return module
     if has_vectors:
         if passes.kind == "twice":
-            _simplify(module, builder)
+            # Not with the same builder: llvmlite's keeps pointers to the stack of its first run, from which later runs
+            # read whether to report each function that they leave as it is.
+            _simplify(module, llvm.create_pass_builder(machine, options))
         builder.getModulePassManager().run(module, builder)
         if later:
             module.link_in(_parsed(later))
@@ -303,7 +305,8 @@ def _simplify(module: Any, builder: Any) -> None:
     _write_out(module, builder)
     simplification = builder.getFunctionPassManager()
     for function in module.functions:
-        if not function.is_declaration:
+        # Passes leave functions with `optnone` as they are, but would report it on stderr (see `_optimised`).
+        if not function.is_declaration and b"optnone" not in b" ".join(function.attributes):
             simplification.run(function, builder)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.llvm.function_builder import FunctionBuilder, defined
+from runtime.llvm.function_builder import UNOPTIMISED, FunctionBuilder, defined
 from runtime.llvm.writer import Writer, parts
 
 RUN = "autograph_run_parts"
@@ -41,11 +41,10 @@ def _in_parts(f: FunctionBuilder) -> None:
     f.run(f"@{RUN}", "ptr %entry", f"ptr {records}", f"i64 {_RECORD}", f"i64 {count}", "i64 %threads")
 
 
-# It runs once for a loop, so inlining it would only make code larger.
 SUPPORT = "\n".join([
     f"declare void @{RUN}(ptr, ptr, i64, i64, i64)",
     defined(
-        f"internal void {IN_PARTS}(ptr %entry, ptr %arguments, i64 %total, i64 %threads) noinline nounwind",
+        f"internal void {IN_PARTS}(ptr %entry, ptr %arguments, i64 %total, i64 %threads) {UNOPTIMISED}",
         _in_parts,
     ),
 ])  # fmt: skip

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple, results
-from runtime.llvm.function_builder import IS_SIZE, LIKELY, FunctionBuilder, defined
+from runtime.llvm.function_builder import IS_SIZE, LIKELY, UNOPTIMISED, FunctionBuilder, defined
 from runtime.llvm.interrupts import SUPPORT as INTERRUPTED
 from runtime.llvm.memory import OBJECT, argument
 from runtime.llvm.memory import SUPPORT as MEMORY
@@ -91,9 +91,9 @@ SUPPORT = "\n".join([
     exceptions("TypeError"),
     objects("numpy_array_type", "numpy_true", "numpy_false"),
     r'@wrong = private constant [33 x i8] c"wrong arguments for this kernel\21\00"',
-    defined("internal void @release(ptr %capsule) noinline nounwind", _release),
+    defined(f"internal void @release(ptr %capsule) {UNOPTIMISED}", _release),
     defined(
-        "internal ptr @array_object(ptr %owner, ptr %data, ptr %dtype, i32 %rank, ptr %dims) noinline nounwind",
+        f"internal ptr @array_object(ptr %owner, ptr %data, ptr %dtype, i32 %rank, ptr %dims) {UNOPTIMISED}",
         _new_array,
     ),
 ])  # fmt: skip
@@ -118,7 +118,9 @@ class _Wrapper(FunctionBuilder):
 
 def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
     """The C function for a kernel. releases: whether it releases the interpreter lock while the kernel runs."""
-    w = _Wrapper(f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind")
+    # A kernel with loops takes much longer than its wrapper.
+    attributes = UNOPTIMISED if releases else "nounwind"
+    w = _Wrapper(f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) {attributes}")
     w.require(w.binary("icmp eq", "%count", len(parameters)), "bad")
     given: list[str] = []
     for position, type_ in enumerate(parameters):

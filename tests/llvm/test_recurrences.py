@@ -1,7 +1,7 @@
 """Which kernels are compiled without some of LLVM's passes: those for vectors, those that unroll loops."""
 
 import re
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -166,6 +166,18 @@ def test_loops_around_others_are_not_unrolled() -> None:
 def test_the_loops_of_a_kernel_choose_the_passes(text: str, kind: str) -> None:
     _, given = source(text, "(int64, float32)")
     assert llvm_backend.passes(given, written(text)).kind == kind
+
+
+@pytest.mark.parametrize("kind", get_args(get_type_hints(target.Passes)["kind"]))
+def test_functions_that_run_once_are_left_as_they_are_without_a_word(kind: Any, capfd: Any) -> None:
+    """LLVM took a tenth of a first result for them; it reported each on stderr where passes ran one after another."""
+    _, given = source(OUTER_LOOP, "(int64, float32)")
+    program = written(OUTER_LOOP)
+    module = program.text("kernel", given.signature, "kernel")
+    text = target.optimised_text(module, program.modules.values(), target.Passes(kind))
+    wrapper = text[text.index("define ptr @kernel(") :]
+    assert "alloca" in wrapper[: wrapper.index("\n}")]
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("text", [INTEGER_SUM, ANY_ORDER])
