@@ -31,6 +31,7 @@ class Batching:
     element, result   the specs of what it is given and gives
     works             whether it can be applied to many
     has_effects       whether it does more than compute: it calls Python, reads files, changes variables
+    draws             whether it draws random numbers
     pure              whether what it gives for an element depends on nothing but the element
     never_fails       whether no element makes it fail, either
     """
@@ -43,10 +44,16 @@ class Batching:
         dense = is_dense(element) and is_dense(result) and not _has_lists(result)
         # Draws take their numbers one after the other, whoever asks for them: a loop draws what single calls would.
         self.has_effects = not all(node.op.is_random for node in effects)
+        self.draws = any(node.op.is_random for node in effects)
         self.works = dense and not self.has_effects
         self.pure = self.works and not effects
         self.never_fails = self.pure and can_lift(graph) and not any(map(_may_fail, graph.nodes))
         self._made: tuple[Any, Callable[..., Any]] | None = None
+
+    @property
+    def is_of_program(self) -> bool:
+        """Whether it uses tensors of a function that is being traced, so that only this one can call it."""
+        return bool(self._concrete().symbolic_captures)
 
     @property
     def is_watched(self) -> bool:

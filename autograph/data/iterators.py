@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 
 from autograph.data.elements import blank, types_of
-from autograph.data.nested import filled, holes
+from autograph.data.nested import computed, filled
 from autograph.data.nothing import holds_none, shown
 from autograph.data.optional import Optional
-from autograph.data.plans import Plan
+from autograph.data.plans import Calling, Plan
 from autograph.data.streams import Shuffled
 from autograph.operators.streams import StagedIterator, Stream
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.errors import (
     FailedPreconditionError,
+    InaccessibleTensorError,
     InvalidArgumentError,
     OperatorNotAllowedInGraphError,
     OutOfRangeError,
@@ -131,19 +132,20 @@ class DatasetIterator(StagedIterator, Stream):
         self._handle: Any = None  # of one that lives in a program
         self._source: _Source | None = None
         self._plan = plan
-        self._shuffles = [shuffle.position() for shuffle in shuffles_of(plan)]
         if ctx.builder is None:
+            self._shuffles = [shuffle.seeds.position() for shuffle in shuffles_of(plan)]
             self._source = _Source(Restarted(plan.elements()), self)
         else:
             what = TensorType(dtypes.string, ())
-            open_ = holes(plan)
+            _check_functions(plan)
+            inputs = computed(plan)
 
-            def started(*given: Any) -> _Source:
-                plans = {id(hole): handle.item() for hole, handle in zip(open_, given)}
-                return _Source(Restarted(filled(plan, plans).elements()))
+            def started(*arrays: Any) -> _Source:
+                given = {id(x): EagerTensor(np.array(array), x.dtype) for x, array in zip(inputs, arrays)}
+                return _Source(Restarted(filled(plan, given).elements()))
 
             attrs = {"function": started, "types": (what,)}
-            self._handle = apply(HOST_CALL, tuple(hole.handle for hole in open_), attrs)[0]
+            self._handle = apply(HOST_CALL, tuple(inputs), attrs)[0]
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
         spec = self._spec
@@ -223,7 +225,7 @@ class DatasetIterator(StagedIterator, Stream):
         with source.lock:
             self._shuffles = list(zip(numbers[1::3], numbers[2::3], numbers[3::3]))
             for shuffle, position in zip(shuffles_of(self._plan), self._shuffles):
-                shuffle.set_position(*position)
+                shuffle.seeds.set_position(*position)
             source.iterator = Restarted(self._plan.elements())
             source.taken = sum(1 for _ in itertools.islice(source.iterator, numbers[0]))
 
@@ -295,6 +297,17 @@ def get_next_as_optional(iterator: DatasetIterator) -> Optional:
     if not isinstance(iterator, DatasetIterator):
         raise TypeError(f"`iterator` must be an iterator over a dataset, got {iterator!r}: iter(dataset) makes one")
     return iterator.get_next_as_optional()
+
+
+def _check_functions(plan: Plan) -> None:
+    if isinstance(plan, Calling) and plan.batching.is_of_program:
+        raise InaccessibleTensorError(
+            "A dataset calls a function that uses a tensor of the traced function around it, and this iterator can't "
+            "hand it on: iterators make their elements outside of traced functions. Make the tensor part of the "
+            "elements (Dataset.zip with Dataset.from_tensors(x).repeat()), or do this work in the loop's body"
+        )
+    for source in plan.sources:
+        _check_functions(source)
 
 
 def shuffles_of(plan: Plan) -> list[Shuffled]:

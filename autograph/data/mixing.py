@@ -10,11 +10,11 @@ import numpy as np
 
 from autograph.data.elements import joined_spec
 from autograph.data.plans import INFINITE, UNKNOWN, Follower, Plan, Uncounted
+from autograph.data.seeds import seeds_for, words
 from runtime import dtypes
 from runtime.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.random import philox
-from runtime.ops.random.stateful import STREAMS
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
 
@@ -44,30 +44,24 @@ class RandomWords(Plan):
     """
 
     is_copied = True
+    held = ("seeds",)
 
     def __init__(self, seed: int | None, rerandomize: bool) -> None:
         self.spec = TensorSpec((), dtypes.int64)
-        self.seeds = STREAMS.seeds(seed)
-        self.seeds_of_iterations = philox.Words(self.seeds[0], self.seeds[1] << 64) if rerandomize else None
+        self.seeds = seeds_for(seed, rerandomize)
 
     def cardinality(self) -> Any:
         return INFINITE
 
     def pass_over(self) -> None:
-        self._next_seeds()
-
-    def _next_seeds(self) -> tuple[int, int]:
-        if self.seeds_of_iterations is None:
-            return self.seeds
-        return next(self.seeds_of_iterations), next(self.seeds_of_iterations)
+        next(self.seeds)
 
     def elements(self) -> Iterator[Any]:
-        first, second = self._next_seeds()
-        return self._drawn(philox.Words(first, second << 64))
+        return self._drawn(words(*next(self.seeds)))
 
-    def _drawn(self, words: philox.Words) -> Iterator[Any]:
+    def _drawn(self, stream: philox.Words) -> Iterator[Any]:
         while True:
-            for word in words.take(64).tolist():
+            for word in stream.take(64).tolist():
                 yield EagerTensor(np.int64(word), dtypes.int64)
 
 

@@ -2,7 +2,7 @@
 
 Eagerly such an element is a dataset like any other. In a program it is a tensor of one object, its plan, so that a
 traced function can be handed another one in each run; what is made of it there is a plan with a hole (`Hole`), which
-is filled when the program asks for elements.
+is filled when the program asks for elements. So are the tensors of plans that are made there (`computed`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 
 from autograph.data.elements import as_element, call
 from autograph.data.plans import Follower, Plan, Zipped
-from runtime import dtypes, nest
+from autograph.data.seeds import SeedsInProgram
+from runtime import composites, dtypes, nest
 from runtime.errors import FailedPreconditionError
 from runtime.spec import TensorSpec
-from runtime.tensor import EagerTensor
+from runtime.tensor import EagerTensor, SymbolicTensor
 
 
 class DatasetSpec:
@@ -127,21 +128,34 @@ class MappedDatasets(Follower):
         return as_element(call(self.function, element))
 
 
-def holes(plan: Plan) -> list[Hole]:
-    """The holes of a plan, each once."""
-    found = {id(plan): plan} if isinstance(plan, Hole) else {}
+def computed(plan: Plan) -> list[SymbolicTensor]:
+    """The tensors that a plan has from the program: its holes' and those that it holds, each once."""
+    held = [getattr(plan, name) for name in plan.held]
+    own = [plan.handle] if isinstance(plan, Hole) else [leaf for part in held for leaf in _leaves(part)]
+    found = {id(leaf): leaf for leaf in own if isinstance(leaf, SymbolicTensor)}
     for source in plan.sources:
-        found.update({id(hole): hole for hole in holes(source)})
+        found.update({id(leaf): leaf for leaf in computed(source)})
     return list(found.values())
 
 
-def filled(plan: Plan, given: dict[int, Plan]) -> Plan:
-    """A plan with others in place of its holes, which are known by their `id`."""
-    if id(plan) in given:
-        return given[id(plan)]
-    if not holes(plan):
+def _leaves(held: Any) -> list[Any]:
+    return [held.handle] if isinstance(held, SeedsInProgram) else composites.flatten(held, expand_composites=True)
+
+
+def filled(plan: Plan, given: dict[int, EagerTensor]) -> Plan:
+    """A plan with values in place of `computed` tensors, which are known by their `id`."""
+    if isinstance(plan, Hole):
+        return given[id(plan.handle)]._array.item()
+    if not computed(plan):
         return plan
     made = copy.copy(plan)
+    for name in plan.held:
+        held = getattr(plan, name)
+        values = [given.get(id(leaf), leaf) for leaf in _leaves(held)]
+        if isinstance(held, SeedsInProgram):
+            setattr(made, name, values[0]._array.item())
+        else:
+            setattr(made, name, composites.pack_sequence_as(held, values, expand_composites=True))
     if isinstance(made, Zipped):
         made.structure = nest.map_structure(lambda each: filled(each, given), made.structure)
         made.flat = nest.flatten(made.structure)
@@ -158,10 +172,10 @@ def component(plan: Plan) -> Any:
     """The tensor that stands for a dataset with a plan."""
     if isinstance(plan, Hole):
         return plan.handle
-    if holes(plan):
+    if computed(plan):
         raise FailedPreconditionError(
-            "A traced function can't return or pass on a dataset made from an element of another dataset: loop over it "
-            "in the function, or make it in `flat_map`"
+            "A traced function can't return or pass on a dataset made from its tensors or from an element of another "
+            "dataset: loop over it in the function, or make it in `flat_map`"
         )
     array = np.empty((), object)
     array[()] = plan

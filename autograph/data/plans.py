@@ -49,6 +49,7 @@ class Plan:
 
     spec: Any
     indexed = False
+    held: tuple[str, ...] = ()  # the attributes with structures of tensors or a `Seeds`, which a program may compute
 
     @property
     def by_index(self) -> bool:
@@ -123,6 +124,7 @@ class Range(Plan):
 
     indexed = True
     is_copied = True
+    held = ("bounds",)
 
     def __init__(self, start: Any, stop: Any, step: Any, dtype: dtypes.DType) -> None:
         self.bounds: list[Any] = [cast(convert_to_tensor(bound), dtypes.int64) for bound in (start, stop, step)]
@@ -161,6 +163,7 @@ class Single(Plan):
 
     indexed = True
     is_copied = True
+    held = ("element",)
 
     def __init__(self, element: Any) -> None:
         self.element = as_element(element)
@@ -181,6 +184,7 @@ class Slices(Plan):
 
     indexed = True
     is_copied = True
+    held = ("tensors", "leaves")
 
     def __init__(self, tensors: Any) -> None:
         self.tensors = as_element(tensors)
@@ -361,6 +365,9 @@ class Mapped(Calling):
         self.function = function
         self.spec = spec
         self._batching: Batching | None = None
+        # Iterators draw the same numbers each time (`Restarted`); the streams of a loop of the program would go on.
+        if self.indexed and self.batching.draws and not self.batching.is_of_program:
+            self.indexed = False
 
     @property
     def batching(self) -> Batching:
@@ -444,6 +451,8 @@ class Zipped(Plan):
 
 class Enumerated(Follower):
     """Each element with its number."""
+
+    held = ("start",)
 
     def __init__(self, source: Plan, start: Any) -> None:
         super().__init__(source)

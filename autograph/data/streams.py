@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,10 +14,9 @@ from autograph.data.blocks import Blocks, Leaves, Order
 from autograph.data.elements import as_element, call, joined_spec, row_spec, rows_of
 from autograph.data.plans import INFINITE, UNKNOWN, Calling, Follower, Plan, Uncounted
 from autograph.data.rows import stacked_arrays
+from autograph.data.seeds import seeds_for, words
 from runtime import dtypes, nest
 from runtime.errors import DataLossError
-from runtime.ops.random import philox
-from runtime.ops.random.stateful import STREAMS
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
 
@@ -95,35 +93,15 @@ class Shuffled(Follower):
     With a seed, here or by `ag.random.set_seed`, the order is TensorFlow's, iteration for iteration.
     """
 
+    held = ("seeds",)
+
     def __init__(self, source: Plan, size: int, seed: int | None, reshuffle: bool) -> None:
         super().__init__(source)
         if size < 1:
             raise ValueError(f"buffer_size must be at least 1, got {size}")
         self.indexed = False
         self.size = size
-        self.seeds = STREAMS.seeds(seed)
-        self.seeds_of_iterations = _stream(*self.seeds) if reshuffle else None
-        self.lock = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.lock = threading.Lock()
-
-    def position(self) -> tuple[int, int, int]:
-        """The two seeds, and how many words of the stream are used up: what `set_position` takes."""
-        with self.lock:
-            return *self.seeds, 0 if self.seeds_of_iterations is None else self.seeds_of_iterations.used
-
-    def set_position(self, first: int, second: int, used: int) -> None:
-        """Has the next iteration be the one that followed a `position`."""
-        with self.lock:
-            self.seeds = first, second
-            if self.seeds_of_iterations is not None:
-                self.seeds_of_iterations = _stream(first, second)
-                self.seeds_of_iterations.skip(used)
+        self.seeds = seeds_for(seed, reshuffle)
 
     @property
     def in_blocks(self) -> bool:
@@ -135,17 +113,11 @@ class Shuffled(Follower):
 
     def pass_over(self) -> None:
         super().pass_over()
-        self._next_seeds()
-
-    def _next_seeds(self) -> tuple[int, int]:
-        if self.seeds_of_iterations is None:
-            return self.seeds
-        with self.lock:
-            return next(self.seeds_of_iterations), next(self.seeds_of_iterations)
+        next(self.seeds)
 
     def _order(self) -> Order:
         """The order of a new iteration."""
-        return Order(_stream(*self._next_seeds()), self.size)
+        return Order(words(*next(self.seeds)), self.size)
 
     def blocks(self) -> Blocks:
         order = self._order()
@@ -168,10 +140,6 @@ class Shuffled(Follower):
             yield waiting.pop(int(order.take(1, come)[0]))
         while waiting:
             yield from map(waiting.pop, order.take(_AT_ONCE, come).tolist())
-
-
-def _stream(first: int, second: int) -> philox.Words:
-    return philox.Words(first, second << 64)
 
 
 class Unbatched(Uncounted):

@@ -111,7 +111,7 @@ def _sharing(spec: Any, rank: int, size: int) -> Callable[..., Any]:
 def _agree_on_order(dataset: Dataset, group: Any) -> None:
     found = shuffles_of(dataset._plan)
     if found:
-        positions = np.array([shuffle.position() for shuffle in found], np.int64)
+        positions = np.array([shuffle.seeds.position() for shuffle in found], np.int64)
         (agreed,) = group.broadcast([positions])
         for shuffle, position in zip(found, agreed):
-            shuffle.set_position(*map(int, position))
+            shuffle.seeds.set_position(*map(int, position))

@@ -283,3 +283,79 @@ def test_a_batch_size_that_is_computed(drop_remainder):
         assert int(ag.function(f)(ag.constant(n))) == int(f(ag.constant(n)))
     with pytest.raises(ValueError, match="batch_size must be at least 1"):
         ag.function(f)(ag.constant(-1))
+
+
+def _drawn(ds):
+    a = ag.TensorArray(ag.int32, 0, dynamic_size=True)
+    for x in ds:
+        a = a.write(a.size(), ag.cast(x, ag.int32))
+    return a.stack()
+
+
+MADE = {
+    "shuffled slices": (lambda x: Dataset.from_tensor_slices(x).shuffle(5, seed=2), [1, 3, 5, 2, 4]),
+    "shuffled range": (lambda x: Dataset.range(x[4]).shuffle(5, seed=2), [0, 2, 4, 1, 3]),
+    "filter of constants": (lambda x: Dataset.range(6).filter(lambda v: v % 2 == 0), [0, 2, 4]),
+    "unbatched": (lambda x: Dataset.from_tensors(x).unbatch().repeat(2), [1, 2, 3, 4, 5] * 2),
+    "random": (lambda x: Dataset.random(seed=1).map(lambda v: v % 1000).take(2), [127, 759]),
+    "zip": (
+        lambda x: Dataset.zip(Dataset.from_tensor_slices(x), Dataset.range(5).shuffle(5, seed=2)).map(
+            lambda a, b: a * 10 + ag.cast(b, ag.int32)
+        ),
+        [10, 22, 34, 41, 53],
+    ),
+    "enumerated": (
+        lambda x: Dataset.from_tensor_slices(x).unique().enumerate(ag.cast(x[1], ag.int64)).map(lambda i, v: i),
+        [2, 3, 4, 5, 6],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_datasets_made_in_a_function_start_again_in_each_call(name):
+    """The elements are TensorFlow's, whose datasets in a function are made by each call."""
+    make, expected = MADE[name]
+    traced = ag.function(lambda x: _drawn(make(x)))
+    for _ in range(2):
+        assert traced(ag.constant([1, 2, 3, 4, 5])).numpy().tolist() == expected
+
+
+def test_iterations_in_one_call_shuffle_anew():
+    @ag.function
+    def f():
+        a = ag.TensorArray(ag.int64, 0, dynamic_size=True)
+        ds = Dataset.range(6).shuffle(6, seed=2)
+        for _ in ag.range(2):
+            for x in ds:
+                a = a.write(a.size(), x)
+        return a.stack()
+
+    ag.random.set_seed(3)
+    for _ in range(2):
+        assert f().numpy().tolist() == [0, 3, 5, 2, 1, 4, 5, 0, 1, 4, 2, 3]  # as in TensorFlow
+
+
+def test_a_shuffle_without_a_seed_is_another_one_in_each_call():
+    ag.random.set_seed(None)
+    f = ag.function(lambda: _drawn(Dataset.range(40).shuffle(40)))
+    assert f().numpy().tolist() != f().numpy().tolist()
+
+
+def test_loops_draw_what_iterations_draw():
+    """The random ops of mapped functions start again with each iteration over the dataset, as in TensorFlow."""
+    ag.random.set_seed(3)
+    ds = Dataset.range(6).map(lambda i: ag.random.uniform([], maxval=1000, dtype=ag.int32, seed=5))
+    traced = ag.function(_drawn)
+    expected = [int(x) for x in ds]
+    assert expected == [int(x) for x in ds]
+    for _ in range(2):
+        assert traced(ds).numpy().tolist() == expected
+
+
+def test_a_mapped_function_with_a_tensor_of_the_program():
+    @ag.function
+    def f(x):
+        return _drawn(Dataset.range(3).map(lambda v: v * x).shuffle(3))
+
+    with pytest.raises(ag.errors.InaccessibleTensorError, match="Make the tensor part of the elements"):
+        f(ag.constant(2, ag.int64))

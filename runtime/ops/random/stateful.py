@@ -173,6 +173,11 @@ class _Streams:
             return self.global_seed
         return _DEFAULT_SEED if seed is not None or self.agreed is None else self.agreed
 
+    def is_predictable(self, seed: int | None) -> bool:
+        """Whether the seeds of something with this seed of its own are the same in each run."""
+        with self.lock:
+            return not self._is_unpredictable(seed, False)
+
     def seeds(self, seed: int | None) -> tuple[int, int]:
         """The two seeds of something that keeps a stream of its own, such as a dataset; `seed` is its own one."""
         with self.lock:
