@@ -77,8 +77,8 @@ CONVOLUTION_STRIP = 1 << 17
 CONVOLUTION_DEPTH = 256
 # Images from which the gradient by the input goes over them in parallel, each with its windows. Estimated.
 CONVOLUTION_IMAGES = 4
-# Sums, of which the gradient by the filters is the total; and elements of the filters up to which it is computed so.
-# Trades parallelism against memory; fixes the order of the sum. Estimated.
+# The partial sums that add up to the gradient by the filters, and the most elements of the filters for which there are
+# several. Trades parallelism against memory; fixes the order of the sum. Estimated.
 CONVOLUTION_SUMS = 16
 CONVOLUTION_FILTERS = 1 << 16
 
@@ -124,18 +124,19 @@ SCAN_COLUMNS = 1024
 # Elements of a row that are compared together in the search for an extreme's position. Trades vector comparisons
 # against looking at a block twice. Estimated.
 EXTREME_BLOCK = 128
-# Elements of an operand whose extremes' positions are found, in a loop, in one nest with what computes it, if they lie
-# along another axis than the last or in rows no longer than EXTREME_BLOCK. Trades the store of the operand against
-# looking at blocks of it. Benchmark: with positions along the first axis, Viterbi over 16 states takes half of what it
-# takes with a search of its own; along rows of 200, a search of its own takes 0.43 of the nest.
+# Elements of an operand of argmax or argmin up to which, in a loop, the nest that computes the operand also finds the
+# position, if the axis isn't the last one or its rows are no longer than EXTREME_BLOCK. Trades the store of the operand
+# against looking at blocks of it. Benchmark: with positions along the first axis, Viterbi over 16 states takes half of
+# what it takes with a search of its own; along rows of 200, a search of its own takes 0.43 of the nest.
 SCAN_IN_LOOP = 4096
 # Elements of a row that argsort sorts by comparison here; NumPy's radix and vector sorts win beyond. Benchmark: a
 # moving median of 2,000 took 0.2 ms instead of 54.
 SORT_ROW = 1024
 
-# Elements in which selected ones are counted together, so that threads know where to write theirs. Trades the passes
-# over them against trips behind the last selected one. Benchmark: of 1,000,000 elements, a half, a hundredth and a
-# thousandth took 0.35, 0.24 and 0.07 ms with 256, 0.29, 0.27 and 0.22 with 4096, 0.46, 0.19 and 0.08 with 32.
+# Elements of a chunk whose selected elements are counted together, so that threads know where to write theirs. Trades
+# passes over the chunks against trips after a chunk's last selected element. Benchmark: of 1,000,000 elements, a half,
+# a hundredth and a thousandth took 0.35, 0.24 and 0.07 ms with 256, 0.29, 0.27 and 0.22 with 4096, 0.46, 0.19 and 0.08
+# with 32.
 SELECTION_CHUNK = 128
 
 # --- library functions that are called instead -----------------------------------------------------------------------
@@ -145,12 +146,12 @@ FACTORIZATION_ROWS = 64
 
 # --- random numbers --------------------------------------------------------------------------------------------------
 
-# Numbers, up to which each is a variable. Trades code size against the call. Estimated.
+# The most numbers that are drawn into a variable each. Trades code size against the call. Estimated.
 RANDOM_IN_VARIABLES = 8
 
 # --- interrupt polls -------------------------------------------------------------------------------------------------
 
-# Ticks, about a nanosecond each, between two questions for Ctrl-C. Trades the delay that a person notices (some 0.1 s)
+# Ticks, about a nanosecond each, between two polls for Ctrl-C. Trades the delay that a person notices (some 0.1 s)
 # against taking Python's lock. Estimated.
 POLL_TICKS = 1 << 24
 # Ticks of a node that makes an array, of a matrix product, and of a call of a recursive function; others are 1.
@@ -158,23 +159,24 @@ POLL_TICKS = 1 << 24
 ARRAY_TICKS = 256
 PRODUCT_TICKS = 4096
 CALL_TICKS = 16
-# The same of kernels for GPUs, whose threads are slower, against reading a word that the host writes. Estimated.
+# The ticks between two polls of a kernel for GPUs, whose threads are slower; a poll reads a word that the host writes.
+# Estimated.
 DEVICE_POLL_TICKS = 1 << 20
-# Trips of an inner loop without a question, however cheap they are. Estimated.
+# The most trips of an inner loop without a poll, however cheap they are. Estimated.
 STRIP_TRIPS = 1 << 22
 
 # --- GPUs ------------------------------------------------------------------------------------------------------------
 
-# Elements of a kernel's largest array up to which one block goes over it, where threads wait for each other. Trades the
-# barrier of several blocks for more threads. Measured on an H200: a trip with a maximum over 4,000 numbers took 2.2 us
-# in one block, 2.8 in 16; over 16,000 4.7 and 3.4.
+# Elements of a kernel's largest array up to which the kernel runs as one block, if its threads wait for each other.
+# Trades the cost of a barrier across blocks against more threads. Measured on an H200: a trip with a maximum over 4,000
+# numbers took 2.2 us in one block, 2.8 in 16; over 16,000 4.7 and 3.4.
 DEVICE_ONE_BLOCK = 1 << 13
-# Elements for each thread of a grid that meets, until all blocks are there that may meet. Trades threads against the
-# barrier, which takes longer with more blocks. Measured on an H200: over 64,000 numbers a trip took 3.6 us in 66 blocks
-# of 256, 4.4 in 250; over 1,000,000 10.5 in 132, 8.1 in 264.
+# Elements for each thread of a grid with barriers, up to the most blocks that can run at the same time. Trades threads
+# against the barrier, which takes longer with more blocks. Measured on an H200: over 64,000 numbers a trip took 3.6 us
+# in 66 blocks of 256, 4.4 in 250; over 1,000,000 10.5 in 132, 8.1 in 264.
 DEVICE_ELEMENTS = 4
-# Trips of its own that a thread takes at a time in a loop without branches, or vectors of trips, and the work of all of
-# them: parts of expressions, of which a division or a call counts as so many. Trades the latency of memory against
+# In a loop without branches: the trips that a thread takes at a time, the vectors of trips, and the most work of all of
+# them, in subexpressions; DEVICE_CALL is what a division or a call counts as. Trades the latency of memory against
 # registers. Estimated.
 DEVICE_TRIPS = 8
 DEVICE_VECTORS = 2
@@ -191,7 +193,7 @@ DEVICE_SHORT_ROW = 16
 DEVICE_SHORT_PRODUCT = 32
 DEVICE_NARROW_PRODUCT = 8
 DEVICE_LARGE_PRODUCT = 8
-# Elements in which selected ones are counted together, of which one thread writes all: see SELECTION_CHUNK. Estimated.
+# Elements of a chunk whose selected elements one thread counts and writes: see SELECTION_CHUNK. Estimated.
 DEVICE_SELECTION_CHUNK = 32
 # Rows of a matrix from which all blocks share its factorisation, if there are fewer matrices than blocks. Trades the
 # barrier of the grid for more threads. Estimated.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -179,11 +178,6 @@ def describe_stay(stay: Stay) -> str:
 def where(span: Span | None) -> str:
     """`file.py:12`, or `Cell In[3], line 2`."""
     return short_span(span) if span and span[0] else "(line unknown)"
-
-
-def source_line(span: Span | None) -> str:
-    """The user's line."""
-    return linecache.getline(span[0], span[1]).strip() if span else ""
 
 
 def names(given: Sequence[str]) -> str:

@@ -75,9 +75,9 @@ class HotLoop:
         name = self._names[value] = f"v{len(self._names)}"
         return name
 
-    def _constant(self, thing: Any) -> str:
+    def _constant(self, value: Any) -> str:
         name = f"k{len(self._space)}"
-        self._space[name] = thing
+        self._space[name] = value
         return name
 
     def _region(self, graph: Graph, operands: Sequence[str], depth: int, loops: int) -> list[str]:

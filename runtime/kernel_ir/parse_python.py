@@ -67,11 +67,6 @@ def parse_expression(text: str) -> Expr:
     return expression(statement.value)
 
 
-def parse_block(text: str) -> Block:
-    """Statements."""
-    return block(parse(text).body)
-
-
 def parse_functions(text: str) -> list[Function]:
     """The functions of a module; imports and assignments are left out."""
     return [function(node) for node in parse(text).body if isinstance(node, ast.FunctionDef)]

@@ -4,12 +4,12 @@ and the functions of their C interfaces."""
 from __future__ import annotations
 
 # Offsets of fields in bytes: the type of any object; the value of NumPy's scalars; elements, rank, dimensions, dtype
-# and flags of an array; length and items of a tuple or a list (there: the pointer to them); the used entries of a
-# dictionary; the bytes of a bytes object; the content of a cell.
+# and flags of an array; length and items of a tuple or a list (there: the pointer to them); the bytes of a bytes
+# object; the content of a cell.
 TYPE, VALUE = 8, 16
 DATA, RANK, DIMS, DTYPE, FLAGS = 16, 24, 32, 56, 64
 LENGTH, ITEMS = 16, 24
-USED, BYTES, CONTENT = 16, 32, 16
+BYTES, CONTENT = 32, 16
 
 # NumPy's flags of arrays.
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400

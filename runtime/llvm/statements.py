@@ -31,7 +31,7 @@ def _assign(w: Writer, item: ir.Assign) -> None:
             _assign_several(w, item.targets, w.types.items(item.value))
         return
     (name,) = item.targets
-    if name not in w.types.tuples:  # the items of a tuple are used in its place
+    if name not in w.types.tuples:  # the items of a tuple take its place
         _to_variable(w, name, _for_variable(w, name, item.value))
 
 
@@ -103,7 +103,7 @@ def _if(w: Writer, item: ir.If) -> None:
 
 
 def _while(w: Writer, item: ir.While) -> None:
-    if w.lanes is not None and w.lanes.plan.divides(item):
+    if w.lanes is not None and w.lanes.plan.diverges(item):
         w.lanes.while_(item)
         return
     if outer_loop_vectorize.write(w, block, item):

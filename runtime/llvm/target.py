@@ -35,10 +35,10 @@ _options = threading.RLock()  # LLVM's options are the process's: held while cod
 class Passes(NamedTuple):
     """Which of LLVM's passes run.
 
-    kind        all; all, and before those that simplify functions, for nests in several loops; those of LLVM's level 1,
-                for kernels that are mostly nests; those for loops that are to have no vectors; few, see
-                `_optimise_quickly`
-    unrolling   whether loops are unrolled: those with constant trip counts are. Where there are none, looking for them
+    kind        'all'; 'twice': functions are simplified once more, before the others, for nests in several loops;
+                'nests': those of LLVM's level 1, for kernels that are mostly nests; 'scalar': none that make vectors;
+                'few': see `_optimise_quickly`
+    unrolling   whether loops with constant trip counts are unrolled. In code without such loops, looking for them
                 takes a tenth of LLVM's time
     """
 
@@ -131,10 +131,10 @@ def _linker() -> Any:
     return kept(llvm.create_lljit_compiler(_machine(), use_jit_link=True))
 
 
-def kept(thing: Any) -> Any:
+def kept(obj: Any) -> Any:
     """Never freed, not even when Python exits, since the code of kernels frees arrays that die later."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-    return thing
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(obj))
+    return obj
 
 
 @interrupts_deferred()
@@ -191,13 +191,13 @@ def _optimised_for_threads(text: str, modules: Iterable[str], symbol: str, machi
     instructions both ways (ptxas 13.5, sm_90).
     """
     module = _linked(text, modules, machine)
-    for thing in module.functions:
-        if not thing.is_declaration and thing.name != symbol:
-            thing.linkage = "internal"
+    for definition in module.functions:
+        if not definition.is_declaration and definition.name != symbol:
+            definition.linkage = "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.slp_vectorization = options.loop_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
-    _write_out(module, builder)
+    _inline_and_prune(module, builder)
     promotion = llvm.create_new_module_pass_manager()
     promotion.add_sroa_pass()
     promotion.add_simplify_cfg_pass()
@@ -249,9 +249,9 @@ def library(
             whole.link_in(_optimised(text, modules, 2, ALL, later))
     except RuntimeError as error:
         raise Unsupported(f"LLVM: {error}") from error
-    for thing in (*whole.functions, *whole.global_variables):
-        if not thing.is_declaration and thing.name not in exported:
-            thing.linkage = "internal"
+    for definition in (*whole.functions, *whole.global_variables):
+        if not definition.is_declaration and definition.name not in exported:
+            definition.linkage = "internal"
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(whole, llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options()))
@@ -292,7 +292,6 @@ def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, la
             module.link_in(_parsed(later))
             _inline(module, builder)
     else:
-        _write_out(module, builder)
         _simplify(module, builder)
     if divide_by_newton.may_change("".join([text, *modules])):
         module = _with_fewer_divisions(module, builder)
@@ -300,9 +299,9 @@ def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, la
 
 
 def _simplify(module: Any, builder: Any) -> None:
-    """Runs LLVM's passes without vectorisation, loop unrolling and interprocedural passes: this saves a third of the
-    time."""
-    _write_out(module, builder)
+    """Inlines what is marked for it, then runs LLVM's passes without vectorisation, loop unrolling and interprocedural
+    passes: this saves a third of the time."""
+    _inline_and_prune(module, builder)
     simplification = builder.getFunctionPassManager()
     for function in module.functions:
         # Passes leave functions with `optnone` as they are, but would report it on stderr (see `_optimised`).
@@ -310,7 +309,7 @@ def _simplify(module: Any, builder: Any) -> None:
             simplification.run(function, builder)
 
 
-def _write_out(module: Any, builder: Any) -> None:
+def _inline_and_prune(module: Any, builder: Any) -> None:
     """Inlines the functions marked for it, and removes those that are never called."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
@@ -322,7 +321,7 @@ def _optimise_quickly(module: Any, builder: Any) -> None:
     """Promotes variables to registers and removes common subexpressions; the code generator does the rest. The wrapper
     and functions that aren't inlined, which are most of a small kernel's text, aren't optimised at all. That takes half
     of the time of LLVM's level 1 (28 instead of 60 ms for Mandelbrot), and makes loops over numbers no slower."""
-    _write_out(module, builder)
+    _inline_and_prune(module, builder)
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()

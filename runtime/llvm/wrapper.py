@@ -124,11 +124,11 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
     w.require(w.binary("icmp eq", "%count", len(parameters)), "bad")
     given: list[str] = []
     for position, type_ in enumerate(parameters):
-        thing = w.field("ptr", "%arguments", 8 * position)
+        obj = w.field("ptr", "%arguments", 8 * position)
         if isinstance(type_, Array):
-            given += _array(w, thing, type_)
+            given += _array(w, obj, type_)
         else:
-            given.append(f"{type_.ir} {_number(w, thing, type_)}")
+            given.append(f"{type_.ir} {_number(w, obj, type_)}")
     result = callee.result
     types = part_types(result)
     found: list[str] = []
@@ -157,43 +157,43 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
     return "\n".join([*w.globals, w.text()])
 
 
-def _array(w: _Wrapper, thing: str, type_: Array) -> list[str]:
+def _array(w: _Wrapper, obj: str, type_: Array) -> list[str]:
     """The registers of an array argument, with an owner on the stack that refers to the Python object."""
-    w.require(w.is_same(w.field("ptr", thing, TYPE), "@numpy_array_type"), "bad")
-    w.require(w.binary("icmp eq", w.field("i32", thing, RANK), type_.rank, "i32"), "bad")
-    owner = argument(w, thing)
-    dims = w.field("ptr", thing, DIMS)
+    w.require(w.is_same(w.field("ptr", obj, TYPE), "@numpy_array_type"), "bad")
+    w.require(w.binary("icmp eq", w.field("i32", obj, RANK), type_.rank, "i32"), "bad")
+    owner = argument(w, obj)
+    dims = w.field("ptr", obj, DIMS)
     sizes = [w.op(f"load i64, ptr {w.at(dims, 8 * axis)}{IS_SIZE}") for axis in range(type_.rank)]
-    return [f"ptr {owner}", f"ptr {w.field('ptr', thing, DATA)}", *(f"i64 {size}" for size in sizes)]
+    return [f"ptr {owner}", f"ptr {w.field('ptr', obj, DATA)}", *(f"i64 {size}" for size in sizes)]
 
 
-def _number(w: _Wrapper, thing: str, type_: Scalar) -> str:
+def _number(w: _Wrapper, obj: str, type_: Scalar) -> str:
     """A number's value: read from NumPy's scalar of the type, or asked of any other object; of floats of 16 bits only
     read."""
-    same = w.is_same(w.field("ptr", thing, TYPE), w.external(f"numpy_{type_.name}_type"))
+    same = w.is_same(w.field("ptr", obj, TYPE), w.external(f"numpy_{type_.name}_type"))
     if type_.kind == "h":
         w.require(same, "bad")
-        return w.field(type_.memory, thing, VALUE)
+        return w.field(type_.memory, obj, VALUE)
 
     def read() -> str:
-        value = w.field(type_.memory, thing, VALUE)
+        value = w.field(type_.memory, obj, VALUE)
         return w.binary("icmp ne", value, 0, "i8") if type_ == BOOL else value
 
-    return w.either(same, type_.ir, read, lambda: _converted(w, thing, type_))
+    return w.either(same, type_.ir, read, lambda: _converted(w, obj, type_))
 
 
-def _converted(w: _Wrapper, thing: str, type_: Scalar) -> str:
+def _converted(w: _Wrapper, obj: str, type_: Scalar) -> str:
     """What Python makes of another object."""
     if type_ == BOOL:
-        truth = w.call("i32", "@PyObject_IsTrue", f"ptr {thing}")
+        truth = w.call("i32", "@PyObject_IsTrue", f"ptr {obj}")
         w.require(w.binary("icmp sge", truth, 0, "i32"), "failed")
         return w.binary("icmp ne", truth, 0, "i32")
     if type_.is_float:
-        wide = w.call("double", "@PyFloat_AsDouble", f"ptr {thing}")
+        wide = w.call("double", "@PyFloat_AsDouble", f"ptr {obj}")
         suspect = w.binary("fcmp oeq", wide, "-1.0", "double")
     else:
         function = "PyLong_AsUnsignedLongLongMask" if type_.kind == "u" and type_.bits == 64 else "PyLong_AsLongLong"
-        wide = w.call("i64", f"@{function}", f"ptr {thing}")
+        wide = w.call("i64", f"@{function}", f"ptr {obj}")
         suspect = w.binary("icmp eq", wide, -1)
     with w.if_then(suspect):
         w.jump_unless(w.is_null(w.call("ptr", "@PyErr_Occurred")), "failed")
@@ -209,14 +209,14 @@ def _results(w: _Wrapper, items: Sequence[Any], found: Sequence[str], several: b
         count = len(part_types(item))
         parts, rest = rest[:count], rest[count:]
         # If one can't be made, those before it leak; there is no memory left anyway.
-        thing = _array_object(w, item, parts) if isinstance(item, Array) else _number_object(w, item, parts[0])
-        w.require(_is_there(w, thing), "failed")
-        made.append(thing)
+        obj = _array_object(w, item, parts) if isinstance(item, Array) else _number_object(w, item, parts[0])
+        w.require(_is_there(w, obj), "failed")
+        made.append(obj)
     if several:
         result = w.call("ptr", "@PyTuple_New", f"i64 {len(made)}")
         w.require(_is_there(w, result), "failed")
-        for position, thing in enumerate(made):
-            w.store("ptr", thing, w.at(result, ITEMS + 8 * position))
+        for position, obj in enumerate(made):
+            w.store("ptr", obj, w.at(result, ITEMS + 8 * position))
     elif made:
         (result,) = made
     else:
@@ -225,8 +225,8 @@ def _results(w: _Wrapper, items: Sequence[Any], found: Sequence[str], several: b
     w.end(f"ret ptr {result}")
 
 
-def _is_there(w: _Wrapper, thing: str) -> str:
-    return w.binary("icmp ne", thing, "null", "ptr")
+def _is_there(w: _Wrapper, obj: str) -> str:
+    return w.binary("icmp ne", obj, "null", "ptr")
 
 
 def _array_object(w: _Wrapper, type_: Array, parts: Sequence[str]) -> str:
@@ -243,10 +243,10 @@ def _number_object(w: _Wrapper, type_: Scalar, value: str) -> str:
     if type_ == INT64:
         return w.call("ptr", "@PyLong_FromLongLong", f"i64 {value}")
     if type_ == BOOL:
-        thing = w.select(value, "@numpy_true", "@numpy_false", "ptr")
-        w.run("@Py_IncRef", f"ptr {thing}")
-        return thing
-    thing = w.call("ptr", "@PyType_GenericAlloc", f"ptr {w.external(f'numpy_{type_.name}_type')}", "i64 0")
-    w.require(_is_there(w, thing), "failed")
-    w.store(type_.ir, value, w.at(thing, VALUE))
-    return thing
+        obj = w.select(value, "@numpy_true", "@numpy_false", "ptr")
+        w.run("@Py_IncRef", f"ptr {obj}")
+        return obj
+    obj = w.call("ptr", "@PyType_GenericAlloc", f"ptr {w.external(f'numpy_{type_.name}_type')}", "i64 0")
+    w.require(_is_there(w, obj), "failed")
+    w.store(type_.ir, value, w.at(obj, VALUE))
+    return obj

@@ -18,8 +18,8 @@ from runtime.llvm.function_builder import UNLIKELY, FunctionBuilder
 from runtime.llvm.optimize import outer_loop_plan
 
 OUT_OF_MEMORY = 1
-# From so many on, the owners of a function's arrays stay in memory. In registers each has to be known wherever the
-# function may be left, and so all of them at each array that there may be no memory for.
+# From this many arrays on, their owners stay in memory. In registers, each owner is live wherever the function may be
+# left, so all of them are at each allocation, which may fail.
 _MANY_ARRAYS = 5
 
 

@@ -64,26 +64,27 @@ class OpDef:
     # Of products: (shapes of the operands, attributes) -> how many terms each element of the result is the sum of, None
     # where that isn't known. No shape is None.
     terms: Callable[[Sequence[Any], dict], int | None] | None = None
-    # Takes less time than a store and a load: generated code rather computes it again.
+    # Takes less time than a store and a load: generated code recomputes it instead.
     is_light: bool = False
     # Each element of the results is one of the operands' elements, or 0, whatever these hold: shapes and attributes say
     # which.
     is_move: bool = False
-    # The first of a move's operands that it doesn't move: a number, or a shape, that says how. None: it moves all.
+    # The position of the first operand that a move doesn't move but is told by (a number, or a shape). None: it moves
+    # all.
     numbers_after: int | None = None
-    # In kernels the result is another way to look at the first operand's memory.
+    # In kernels the result is a view of the first operand's memory.
     is_view: bool = False
     # Gives the elements of its first operand in their order.
     keeps_order: bool = False
     # The same, in another shape.
     is_reshape: bool = False
-    # Takes the elements along axes together: attribute `axis`.
+    # Combines the elements along the axes in the attribute `axis`.
     is_reduction: bool = False
     # Changes a few elements of its first operand, whose memory the result may take over.
     is_update: bool = False
     # Of updates: fails, if at all, before it changes anything.
     fails_first: bool = False
-    # Of updates that compute: the elementwise op that makes the new element of the old one and the update.
+    # Of updates that compute: the elementwise op that combines the old element with the update.
     joins: str = ""
     # Of these: whether a node rounds each element at most once even if each step is rounded: it updates no element
     # twice, or chooses between numbers.
@@ -96,17 +97,17 @@ class OpDef:
     needs_no_constants: bool = False
     # Can raise for some elements of operands whose shapes are known. Elementwise ops: see `checks_numbers` instead.
     can_fail: bool = True
-    # Raises an error of the user's where something doesn't hold, and does nothing else.
+    # Raises an error of the user's if a condition doesn't hold, and does nothing else.
     is_check: bool = False
     # Its effect is that it takes numbers from the generator of random numbers, and no other.
     is_random: bool = False
-    # Numbers in its results that aren't finite were there before, or mean nothing. True of all moves.
+    # Non-finite numbers in its results come from its operands, or are no sign of an error. True of all moves.
     is_quiet: bool = False
     # The cotangent of its first operand has as many rows as that of its result, even where these are more.
     keeps_rows: bool = False
     # Does to the real and the imaginary parts of its operands what it does to complex numbers. True of all moves.
     by_parts: bool = False
-    # Looks at the bits of numbers, so that they must keep their dtype.
+    # Reads the bits of numbers, which must therefore keep their dtype.
     reads_bits: bool = False
     # Gives the same numbers in another dtype.
     converts: bool = False
@@ -116,9 +117,9 @@ class OpDef:
     cuts_gradient: str = ""
     # What its regions are for; None: they are functions, any number.
     regions: tuple[str, ...] | None = ()
-    # Attributes of which the kernel's signature says nothing.
+    # Attributes that the signature of `kernel` doesn't name.
     attrs: tuple[str, ...] = ()
-    # What it does that a file may not have a say of.
+    # What it does that files don't decide, so that graphs in files can't contain it.
     not_in_files: str = ""
     # For ops that scatter into zeros: (call, total) -> total + result, without forming the result.
     add_into: Callable[[Any, Any], Any] | None = None

@@ -7,7 +7,9 @@ import pytest
 
 import runtime.codegen
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.parse_python import function, parse_block, parse_expression, parse_functions
+from runtime.kernel_ir.parse_python import block as statements_of
+from runtime.kernel_ir.parse_python import function, parse_expression, parse_functions
+from runtime.kernel_ir.parsing import parse
 from runtime.kernel_ir.print_python import expression, lines
 from runtime.kernel_ir.print_python import function as printed
 from runtime.kernel_ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT64, Unsupported
@@ -55,7 +57,7 @@ return 1, a
 
 
 def test_blocks():
-    block = parse_block(BLOCK)
+    block = statements_of(parse(BLOCK).body)
     text = "\n".join(line[4:] for line in lines(block))
     assert text == BLOCK.strip()
 
@@ -105,7 +107,7 @@ def test_other_python_is_refused(text):
 
 
 def test_walks_and_rewriting():
-    block = parse_block(BLOCK)
+    block = statements_of(parse(BLOCK).body)
     assert ir.assigned(block) == {"a", "x", "y", "s", "t", "i", "j", "k", "n"}
     assert ir.variables(parse_expression("x[i] + lib.f(n, 3)")) == {"x", "i", "n"}
     changed = ir.substituted(parse_expression("x[i] + i"), {"i": parse_expression("j + 1")})
@@ -119,5 +121,5 @@ def test_walks_and_rewriting():
 
 
 def test_a_loop_without_an_end_is_a_kernel():
-    body = parse_block("while True:\n    x = 1\nreturn x")
+    body = statements_of(parse("while True:\n    x = 1\nreturn x").body)
     verify([ir.Function("kernel", (), body)], typed=False)

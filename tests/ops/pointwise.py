@@ -6,7 +6,7 @@ the values of a dtype that are easily got wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,19 +101,24 @@ REFERENCES: dict[str, Callable[..., Any]] = {
 
 
 def reference_in(
-    references: Mapping[str, Callable[..., Any]], row: OpDef, form: str, how: str, file: str
+    references: Mapping[str, Callable[..., Any]], row: OpDef, parameters: Sequence[str], how: str, file: str
 ) -> Callable[..., Any]:
-    """Of a row; fails if it has none, and says how to write one and where."""
+    """Of a row; fails if it has none, and says how to write one and where. parameters: those of the function."""
     if row.name not in references:
-        pytest.fail(
-            f'{row} has no reference: add `"{row.name}": {form}`, {how}, to REFERENCES in {file}', pytrace=False
-        )
+        line = f'"{row.name}": lambda {", ".join(parameters)}: ...'
+        pytest.fail(f"{row} has no reference: add `{line}`, {how}, to REFERENCES in {file}", pytrace=False)
     return references[row.name]
+
+
+def operand_names(row: OpDef) -> list[str]:
+    """Names for the parameters of a reference that take the operands."""
+    count = len(row.samples[0].shapes) if row.samples else 1
+    return list("xyz")[:count] if count <= 3 else ["*operands"]
 
 
 def reference(row: OpDef) -> Callable[..., Any]:
     """Of a row; fails if it has none."""
-    return reference_in(REFERENCES, row, "lambda operands: ...", "of NumPy or SciPy", "tests/ops/pointwise.py")
+    return reference_in(REFERENCES, row, operand_names(row), "of NumPy or SciPy", "tests/ops/pointwise.py")
 
 
 def awkward(dtype: DType) -> np.ndarray:

@@ -238,8 +238,8 @@ BY_THEMSELVES = {
 
 def reference(row: OpDef) -> Callable[..., Any]:
     """Of a row; fails if it has none."""
-    form = "lambda operands, attributes: ..."
-    return pointwise.reference_in(REFERENCES, row, form, "in NumPy", "tests/ops/references.py")
+    parameters = [*pointwise.operand_names(row), *(row.samples[0].attrs if row.samples else ())]
+    return pointwise.reference_in(REFERENCES, row, parameters, "in NumPy", "tests/ops/references.py")
 
 
 def expected(row: OpDef, case: str, arrays: list[np.ndarray], attrs: dict[str, Any]) -> list[np.ndarray]:

@@ -97,7 +97,7 @@ def test_the_table_is_complete():
             assert row.samples, f"{row} has no samples: give its row some (`Sample` in runtime/ops/table.py)"
 
 
-@pytest.mark.parametrize("row, sample, dtype", cases(lambda row: row.name not in TESTED_ELSEWHERE))
+@pytest.mark.parametrize("row, sample, dtype", list(cases(lambda row: row.name not in TESTED_ELSEWHERE)))
 def test_value_and_type(row, sample, dtype):
     arrays = operands(row, sample, dtype)
     hash(tuple(sample.attrs.items()))
@@ -123,7 +123,7 @@ def test_value_and_type(row, sample, dtype):
             np.testing.assert_array_equal(output._array, np.asarray(value).astype(output.dtype.np))
 
 
-@pytest.mark.parametrize("row, sample, dtype", cases(lambda row: row.name not in TESTED_ELSEWHERE))
+@pytest.mark.parametrize("row, sample, dtype", list(cases(lambda row: row.name not in TESTED_ELSEWHERE)))
 def test_type_rule_with_unknown_dimensions(row, sample, dtype):
     arrays = operands(row, sample, dtype)
     outputs = run(row, arrays, sample.attrs)
@@ -156,7 +156,7 @@ def machine_numbers():
             yield case
 
 
-@pytest.mark.parametrize("row, sample, dtype", machine_numbers())
+@pytest.mark.parametrize("row, sample, dtype", list(machine_numbers()))
 def test_scalar_text(row, sample, dtype):
     """The text that generated code uses computes what the kernel computes."""
     arrays = operands(row, sample, dtype)
@@ -243,7 +243,7 @@ def numeric(function, arrays, position, step):
     return result
 
 
-@pytest.mark.parametrize("row, sample", gradient_cases())
+@pytest.mark.parametrize("row, sample", list(gradient_cases()))
 def test_gradient_to_second_order(row, sample):
     arrays = [np.asarray(a) for a in operands(row, sample, dtypes.float64, seed=1)]
     wanted = differentiable(row, sample)

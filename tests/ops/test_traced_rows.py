@@ -52,7 +52,7 @@ def cases():
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["unknown", "known"])
-@pytest.mark.parametrize("row, sample, dtype", cases())
+@pytest.mark.parametrize("row, sample, dtype", list(cases()))
 def test_traced_equals_eager(row, sample, dtype, known):
     arrays = [np.asarray(a) for a in operands(row, sample, dtype, seed=2)]
     wanted = differentiable(row, sample) if dtype.kind == "f" and row.grad is not None else []

@@ -120,8 +120,8 @@ def passes(source: KernelSource, module: Any) -> target.Passes:
         return target.Passes("scalar", module.unrolls)
     if module.nests >= cost_model.NESTS_PER_LOOP * module.loops:
         return target.Passes("nests", module.unrolls)
-    # Loads that the first look leaves in a loop's nests, of what an earlier loop has stored, take up to a tenth of the
-    # time of a gradient. A single loop gains nothing.
+    # Loads of what an earlier loop has stored, which LLVM's first look leaves in a loop's nests, take up to a tenth of
+    # the time of a gradient. A single loop gains nothing.
     return target.Passes("twice" if module.loops > 1 else "all", module.unrolls)
 
 

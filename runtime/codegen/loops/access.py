@@ -40,7 +40,7 @@ class Access:
         self.ref = ref = ref.source if isinstance(ref, Broadcast) else ref
         self.lead = len(dims) - len(ref.dims)
         own: Dims = (ir.ONE,) * self.lead + tuple(ref.dims)
-        # full: moves with the nest; one: broadcast; step: decided at run time
+        # full: moves with the nest; one: broadcast; step: which of the two is decided at run time
         self.kinds = ["full" if a == b else "one" if a == ir.ONE else "step" for a, b in zip(own, dims)]
         self.own = own
         self.steps: dict[int, ir.Expr] = {

@@ -158,7 +158,7 @@ class _Leaf(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """One that is joined along `axis`: (start, stop, operand) in the nest's indices, one after the other."""
+    """An operand that is joined along `axis`: (start, stop, operand) in the nest's indices, in order."""
 
     axis: int
     parts: tuple[tuple[Polynomial, Polynomial, _Tree], ...]
@@ -185,7 +185,7 @@ def _is_simple(low: KernelBuilder, segment: Any) -> bool:
 
 
 def _broadcasts(ref: Any, dims: Dims) -> bool:
-    """Whether it is known while tracing along which dimensions a value is repeated."""
+    """Whether tracing knew along which dimensions a value is repeated."""
     if isinstance(ref, ConcatView):
         return ref.dims == dims
     return isinstance(ref, Scalar) or all(own in (ir.ONE, d) for own, d in zip(ref.dims[::-1], dims[::-1]))
@@ -248,7 +248,8 @@ class Parts:
         return count * (len(self._nest.group.nodes) + 1) <= cost_model.CONCAT_VIEW_NODES
 
     def _is_narrow(self) -> bool:
-        """Whether rows are too short for loops of their own, but aren't split: of copies all rows are one loop."""
+        """Whether rows are too short for a loop each although no boundary splits them. If the operands are copied, one
+        loop goes over all rows."""
         begin, end = self._box[self._innermost]
         length = (end - begin).number
         if length is None or length > cost_model.CONCAT_VIEW_SHORT_ROW or self._innermost == self._axes[0]:
@@ -470,8 +471,8 @@ def _in_order(low: KernelBuilder, places: Iterable[Polynomial]) -> list[Polynomi
 
 
 def _is_one_array(low: KernelBuilder, split: _Split) -> bool:
-    """Whether what is joined are parts of one array, with the same strides, and a number around them: then only the
-    offset depends on the part, and whether the number is read, as in an array that is rolled or padded."""
+    """Whether all segments are parts of one array, with the same strides, or one number around them, as in an array
+    that is rolled or padded. Then a part only decides the offset, and whether the number is read."""
     leaves = list(_leaves(split))
     arrays = [each for each in leaves if isinstance(each.ref, Array)]
     numbers = [each.ref for each in leaves if isinstance(each.ref, Virtual) and each.ref.uniform]
@@ -513,7 +514,7 @@ def _dims_of_segment(low: KernelBuilder, view: ConcatView, length: Polynomial) -
 
 
 def _reader(nest: Any, tree: _Tree) -> Any:
-    """Lowers what is invariant over a part. Returns a function that adds the other statements and returns an
+    """Lowers what is invariant over a part. Returns a function that adds the remaining statements and returns the
     element."""
     low = nest.low
     if isinstance(tree, _Split):
@@ -537,8 +538,8 @@ def _reader(nest: Any, tree: _Tree) -> Any:
 
 
 def _row_reader(nest: Any, split: _Split) -> Any:
-    """The same for an operand that is one array, and perhaps a number around it. Where that is to be read, an element
-    of the nearest row of the array is loaded and left."""
+    """The same for an operand that is one array, perhaps with a number around it. In rows of that number, an element of
+    the array's nearest row is loaded but not used."""
     low, refs = nest.low, [each.ref for each in _leaves(split)]
     number = next((each.element(()) for each in refs if isinstance(each, Virtual)), None)
     array = next((each for each in refs if isinstance(each, Array)), None)

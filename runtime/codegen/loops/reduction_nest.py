@@ -307,15 +307,15 @@ class _Reductions:
 
         def step(value: ir.Expr) -> None:
             at = access.offset(self.nest.loops, self.nest.name_offset)
-            place_ = ir.load(buffer, at if begin is None else begin + at)
+            element = ir.load(buffer, at if begin is None else begin + at)
             if node.op.name in EXTREMES:
                 where = ir.load(self.where[node], at)
-                better = value.compare(EXTREMES[node.op.name][1], place_)
+                better = value.compare(EXTREMES[node.op.name][1], element)
                 position = ir.Convert(scalars.machine_type(node.outputs[0].dtype), self._position())
                 self.low.add(ir.set_to(where, better.choose(position, where)))
-                self.low.add(ir.set_to(place_, better.choose(value, place_)))
+                self.low.add(ir.set_to(element, better.choose(value, element)))
                 return
-            self.low.add(ir.set_to(place_, REDUCTIONS[node.op.name].step(place_, value, dtype)))
+            self.low.add(ir.set_to(element, REDUCTIONS[node.op.name].step(element, value, dtype)))
 
         return step
 

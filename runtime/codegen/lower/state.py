@@ -45,7 +45,7 @@ Emitter = Callable[["Lowering", Node], None]
 EMITTERS: dict[str, Emitter] = {}
 # op name -> a function that says why a node of this op can't be compiled, or returns None.
 REFUSALS: dict[str, Callable[[Node], str | None]] = {}
-# The same of nodes that the processor leaves to a library's function, because that is faster; GPUs compile them.
+# The same for nodes that a library's function computes faster than a kernel for the CPU; kernels for GPUs have them.
 LEFT_TO_LIBRARIES: dict[str, Callable[[Node], str | None]] = {}
 
 
@@ -92,7 +92,7 @@ class Lowering(Sizes):
         self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
         self.in_step: dict[
             Node, tuple[str, bool]
-        ] = {}  # commit -> memory that has its value, whether it is kept before
+        ] = {}  # commit -> the memory that holds its value, whether it is kept before the loop
 
     # --- statements ----------------------------------------------------------------------------------------------
 
@@ -319,7 +319,7 @@ class Lowering(Sizes):
         return self._still_read(value) == []
 
     def frees_memory_of(self, value: Value) -> bool:
-        """The same, once elements that later nodes read have been copied out of the memory; copies them."""
+        """The same, after copying the elements that later nodes read out of the memory."""
         readers = self._still_read(value)
         if not readers:
             return readers is not None
@@ -454,7 +454,7 @@ class Lowering(Sizes):
 
 @contextlib.contextmanager
 def _attributing_errors_to(node: Node) -> Iterator[None]:
-    """Adds the node to an error in the lowering of an op, so that a report can name it."""
+    """Attaches the node to an error in its lowering, so that a report can name it."""
     try:
         yield
     except (NotNative, Assumed, errors.KernelError):

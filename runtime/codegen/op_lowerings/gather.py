@@ -111,7 +111,7 @@ def _gather_grad(low: Lowering, node: Node) -> None:
 
 @emitter("index_add")
 def _index_add(low: Lowering, node: Node) -> None:
-    # The operands first, since making the target writable may lower pending groups that read it.
+    # The operands come first, since making the target writable may lower pending groups that read it.
     for value in node.inputs[1:]:
         low.ref(value)
     total = writable(low, node)

@@ -147,7 +147,7 @@ def _extreme(low: Lowering, node: Node) -> None:
     out = low.new_buffer(product(dims), output.dtype, output.name)
     floating, kind = array.dtype.is_floating, scalars.machine_type(output.dtype)
     sign = ">" if node.op.name == "argmax" else "<"
-    # NaN never is the extreme.
+    # NaN is never the extreme.
     lowest = scalars.literal(-np.inf if sign == ">" else np.inf, array.dtype) if floating else None
 
     def first(expr: ir.Expr) -> ir.Var:
@@ -204,8 +204,8 @@ def _extreme(low: Lowering, node: Node) -> None:
             low.assign(ir.load(array.buffer.variable, at), "value"),
             low.assign(ir.load(bests.variable, column), "best"),
         )
-        is_better, place_ = value.compare(sign, best), ir.load(out.variable, column)
-        low.add(ir.set_to(place_, is_better.choose(ir.Convert(kind, step), place_)))
+        is_better, position = value.compare(sign, best), ir.load(out.variable, column)
+        low.add(ir.set_to(position, is_better.choose(ir.Convert(kind, step), position)))
         low.add(ir.store(bests.variable, column, is_better.choose(value, best)))
 
     if lines.behind == ir.ONE:

@@ -34,14 +34,14 @@ def _refusal(node: Node) -> str | None:
 
 
 def _unequal_leads(table: Sequence[int | None], places: Sequence[int | None], or_one: bool) -> str | None:
-    """A refusal if the dimensions before the last one are known to differ. Those that aren't known are checked.
-    or_one: of the table, they may be 1 instead."""
+    """The reason for a refusal if dimensions before the last one surely differ. (Unknown ones are checked at run time.)
+    or_one: the table's may be 1 instead."""
     differ = any(a != b and None not in (a, b) and not (or_one and a == 1) for a, b in zip(table[:-1], places[:-1]))
     return "leading dimensions that differ" if differ else None
 
 
 def _need_equal_leads(low: Lowering, node: Node, table: Dims, places: Dims, or_one: bool) -> None:
-    """Adds checks of the dimensions before the last one. or_one: of the table, they may be 1 instead."""
+    """Adds checks of the dimensions before the last one. or_one: the table's may be 1 instead."""
     wrong = [
         ir.both(a.compare("!=", b), a.compare("!=", 1)) if or_one else a.compare("!=", b)
         for a, b in zip(table[:-1], places[:-1])
@@ -102,13 +102,13 @@ def _top_few(low: Lowering, node: Node) -> None:
 
 
 def _row_of_table(low: Lowering, table: Dims, places: Dims, row: ir.Expr) -> ir.Expr:
-    """The row that a row of indices is about: the same, unless a dimension of the table is 1, and repeated."""
+    """The table's row for a row of indices: the row of the same number, unless a dimension of the table is 1."""
     if table[:-1] == places[:-1]:
         return row
     found: ir.Expr = ir.ZERO
     _, coordinates = place_of(places[:-1], row, 0)
     for own, wanted, coordinate in zip(table[:-1], places[:-1], coordinates):
-        if own != wanted:  # checked: then it is 1, or as many all the same
+        if own != wanted:  # it is 1, or equal after all: that has been checked
             coordinate = own.compare("==", 1).choose(ir.ZERO, coordinate)
         found = low.assign(found * own + coordinate, "row")
     return found

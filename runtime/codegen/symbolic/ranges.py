@@ -183,7 +183,8 @@ _RULES: dict[str, Callable[..., Range | None]] = {
 
 
 def outside(low: Numbers, index: ir.Expr, known: Range | None, size: Atom) -> ir.Expr | None:
-    """The condition that an index isn't in [0, size), as far as it isn't known to be; None where it can't be."""
+    """The condition that an index is outside [0, size), without the tests that ranges make redundant; None if it never
+    is."""
     parts: list[ir.Expr] = [] if known is not None and known.is_nonnegative else [index.compare("<", 0)]
     if not is_below(low, known, size):
         parts.append(index.compare(">=", low.size_in_check(size)))
@@ -219,7 +220,7 @@ def index_of(low: Numbers, value: Value, base: str) -> tuple[Atom, Range | None]
 
 
 def learn_inside(low: Numbers, value: Value, size: ir.Expr | None) -> None:
-    """Remembers what a check has shown: that the integer of which `index_of` was asked is in [0, size)."""
+    """Records what a check has shown: that the integer given to `index_of` is in [0, size)."""
     ref = low.region.env[value]
     known = known_range(ref)
     assert known is not None
@@ -227,7 +228,7 @@ def learn_inside(low: Numbers, value: Value, size: ir.Expr | None) -> None:
 
 
 def checks(node: Node, known: Sequence[Range | None]) -> list[tuple[Value, str, int, str]]:
-    """The checks that an integer op's row asks for: an operand, a comparison that is an error, and the message. A
+    """The checks that an integer op's row asks for: an operand, the comparison that is an error, and the message. A
     divisor must not be zero, an exponent not negative, and a number must fit its dtype. known: the ranges of the
     operands."""
     op = node.op

@@ -66,7 +66,7 @@ class ShapeEnv:
         self.assuming = assuming
         self.equal = equal
         self.entry: dict[str, int] = {}  # dimensions of arguments, in order
-        self.least: dict[str, int] = {}  # of these
+        self.least: dict[str, int] = {}  # the least size of each that is assumed
         self.conditions: list[Polynomial] = []  # assumed not to be negative
         self.values: dict[str, Polynomial] = {}  # of other names
         self.names: dict[Polynomial, str] = {}
@@ -81,7 +81,7 @@ class ShapeEnv:
     # --- names ---------------------------------------------------------------------------------------------------
 
     def declare(self, name: str) -> Atom:
-        """Says that a variable is a dimension of an argument; gives what stands for it."""
+        """Declares that a variable is a dimension of an argument; returns the atom that stands for it."""
         self.entry[name] = len(self.entry)
         self.least[name] = 0
         value = self.equal.get(name)
@@ -196,7 +196,7 @@ class ShapeEnv:
             self.conditions.append(size)
 
     def are_equal(self, a: Atom, b: Atom) -> bool:
-        """Whether two dimensions are equal. Raises Assumed where that is going to be assumed."""
+        """Whether two dimensions are equal. Raises Assumed to have the kernel lowered again under that assumption."""
         if a == b:
             return True
         x, y = self.of(a), self.of(b)
@@ -244,7 +244,7 @@ class ShapeEnv:
             polynomial = a - b
         elif op == "multiply":
             if all(f.variables and f.variables <= self.entry.keys() for f in (a, b)):
-                # What is multiplied are mostly sizes.
+                # The factors are mostly sizes.
                 self.is_nonnegative(a)
                 self.is_nonnegative(b)
             polynomial = a * b
@@ -294,7 +294,7 @@ class ShapeEnv:
         return polynomial is not None and self.is_nonnegative(self.of(size) - 1 - polynomial)
 
     def enter_loop(self, counter: str, first: Polynomial, last: Polynomial) -> None:
-        """Says between which sizes a counter is while the body of its loop is being lowered."""
+        """Declares the bounds of a counter while the body of its loop is lowered."""
         self.bounds[counter] = (first, last)
 
     def leave_loop(self, counter: str) -> None:

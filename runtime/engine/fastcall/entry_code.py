@@ -105,8 +105,8 @@ def _try(
     with f.loop(0, name_count) as name:
         f.jump_unless(f.is_same(f.field("ptr", own_names, name.index, "ptr"), pointer(f, cursor)), following)
 
-    def fits(thing: str) -> str:
-        return f.call("i1", "@fits", f"ptr {cursor}", f"ptr {thing}", f"ptr {free}")
+    def fits(obj: str) -> str:
+        return f.call("i1", "@fits", f"ptr {cursor}", f"ptr {obj}", f"ptr {free}")
 
     def give_locks(count: str) -> None:
         f.run("@give_locks", f"ptr {locks}", f"i64 {count}")
@@ -153,7 +153,7 @@ def methods() -> Callable[[tuple], Callable[..., Any]] | None:
         NUMERICS: "numerics",
         ZERO: 0,
     }
-    addresses = {symbol: id(target.kept(thing)) for symbol, thing in named.items()}
+    addresses = {symbol: id(target.kept(obj)) for symbol, obj in named.items()}
     addresses[EAGERLY] = eagerly.__array_interface__["data"][0]
     return target.methods(machine_code, _NAME, addresses)
 

@@ -97,7 +97,7 @@ def _suits(f: FunctionBuilder) -> str:
 
 
 class _Fits:
-    """Writes the function `@fits`: whether `%thing` is as the description at the cursor says, which is read to its end
+    """Writes the function `@fits`: whether `%obj` is as the description at the cursor says, which is read to its end
     only then. The values of its tensors are put where `%values` points, with references to them.
 
     array, dtype: the offsets of these fields in a tensor, in bytes.
@@ -111,12 +111,12 @@ class _Fits:
     def write(self) -> str:
         f = self._f
         kind = word(f, "%cursor")
-        self._type = f.field("ptr", "%thing", TYPE)
+        self._type = f.field("ptr", "%obj", TYPE)
         same, tensor, attribute, tuple_, list_, dictionary = (f.label() for _ in range(6))
         kinds = {SCALAR: tensor, ARRAY: tensor, TUPLE: tuple_, LIST: list_, DICT: dictionary, ATTRIBUTE: attribute}
         f.switch("i64", kind, same, kinds)
         f.begin(same)
-        f.end(f"ret i1 {f.is_same('%thing', pointer(f, '%cursor'))}")
+        f.end(f"ret i1 {f.is_same('%obj', pointer(f, '%cursor'))}")
         f.begin(tensor)
         self._tensor(kind)
         f.begin(attribute)
@@ -140,8 +140,8 @@ class _Fits:
         f = self._f
         of, dtype = pointer(f, "%cursor"), pointer(f, "%cursor")
         f.leave_unless(f.is_same(self._type, f"@{TENSOR}"), "i1 false")
-        value = f.field("ptr", "%thing", self._array)
-        has_dtype = f.is_same(f.field("ptr", "%thing", self._dtype), dtype)
+        value = f.field("ptr", "%obj", self._array)
+        has_dtype = f.is_same(f.field("ptr", "%obj", self._dtype), dtype)
         f.leave_unless(f.all_of(has_dtype, f.negated(f.is_null(value))), "i1 false")
         f.leave_unless(self._suits(value, kind, of), "i1 false")
         retain(f, value)
@@ -163,12 +163,12 @@ class _Fits:
     def _tuple_items(self) -> str:
         f = self._f
         f.leave_unless(f.is_same(self._type, pointer(f, "%cursor")), "i1 false")
-        return f.at("%thing", ITEMS)
+        return f.at("%obj", ITEMS)
 
     def _list_items(self) -> str:
         f = self._f
         f.leave_unless(f.is_same(self._type, "@PyList_Type"), "i1 false")
-        return f.field("ptr", "%thing", ITEMS)
+        return f.field("ptr", "%obj", ITEMS)
 
     def _item_fits(self, item: str) -> None:
         f = self._f
@@ -176,7 +176,7 @@ class _Fits:
 
     def _sequence(self, items: str) -> None:
         f = self._f
-        length = f.field("i64", "%thing", LENGTH)
+        length = f.field("i64", "%obj", LENGTH)
         f.leave_unless(f.binary("icmp eq", length, word(f, "%cursor")), "i1 false")
         with f.loop(0, length) as loop:
             self._item_fits(f.field("ptr", items, loop.index, "ptr"))
@@ -185,10 +185,10 @@ class _Fits:
     def _dictionary(self) -> str:
         f = self._f
         f.leave_unless(f.is_same(self._type, "@PyDict_Type"), "i1 false")
-        length = f.call("i64", "@PyDict_Size", "ptr %thing")
+        length = f.call("i64", "@PyDict_Size", "ptr %obj")
         f.leave_unless(f.binary("icmp eq", length, word(f, "%cursor")), "i1 false")
         with f.loop(0, length):
-            found = _item(f, "%thing", pointer(f, "%cursor"))
+            found = _item(f, "%obj", pointer(f, "%cursor"))
             f.leave_if(f.is_null(found), "i1 false")
             self._item_fits(found)
         return "true"
@@ -252,7 +252,7 @@ def checks(array: int, dtype: int) -> str:
             "internal i1 @undisturbed()": _undisturbed,
             "internal void @let_go(ptr %values, ptr %end)": _let_go,
             "internal i1 @suits(ptr %cursor, ptr %value, i64 %kind, ptr %of) alwaysinline": _suits,
-            "internal i1 @fits(ptr %cursor, ptr %thing, ptr %values)": lambda f: _Fits(f, array, dtype).write(),
+            "internal i1 @fits(ptr %cursor, ptr %obj, ptr %values)": lambda f: _Fits(f, array, dtype).write(),
             "internal i64 @take_locks(ptr %cursor, i64 %count)": _take_locks,
             "internal void @give_locks(ptr %words, i64 %count)": _give_locks,
             "internal i1 @holds(ptr %cursor)": _holds,

@@ -75,10 +75,10 @@ class CallPattern:
         self.tensors: list[EagerTensor] = []
         self._guard_count = 0
 
-    def object(self, thing: Any) -> None:
+    def object(self, obj: Any) -> None:
         """An argument that is this very object."""
         self.arguments.put(encoding.OBJECT)
-        self.arguments.put_object(thing)
+        self.arguments.put_object(obj)
 
     def tensor(self, tensor: EagerTensor, shape: Sequence[int | None]) -> bool:
         """A tensor of this dtype and of `shape`, None for any size; False if no kernel takes such a tensor."""

@@ -41,12 +41,12 @@ def pointer(f: FunctionBuilder, cursor: str) -> str:
     return f.convert("inttoptr", "i64", word(f, cursor), "ptr")
 
 
-def retain(f: FunctionBuilder, thing: str) -> None:
-    f.run("@Py_IncRef", f"ptr {thing}")
+def retain(f: FunctionBuilder, obj: str) -> None:
+    f.run("@Py_IncRef", f"ptr {obj}")
 
 
-def release(f: FunctionBuilder, thing: str) -> None:
-    f.run("@Py_DecRef", f"ptr {thing}")
+def release(f: FunctionBuilder, obj: str) -> None:
+    f.run("@Py_DecRef", f"ptr {obj}")
 
 
 def called(

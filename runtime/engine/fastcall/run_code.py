@@ -54,9 +54,9 @@ class _Run:
         return self._f.binary("icmp eq", number, kind)
 
     def _release_if_any(self, place: str) -> None:
-        thing = self._f.load("ptr", place)
-        with self._f.unless(self._f.is_null(thing)):
-            release(self._f, thing)
+        obj = self._f.load("ptr", place)
+        with self._f.unless(self._f.is_null(obj)):
+            release(self._f, obj)
 
     def write(self) -> None:
         f = self._f
@@ -158,12 +158,12 @@ class _Run:
             return value
 
         def own() -> str:
-            thing = f.either(self._in_tuple, "ptr", lambda: f.field("ptr", items, source, "ptr"), lambda: result)
-            return f.either(self._is(kind, INTEGER), "ptr", lambda: self._number(thing), lambda: kept(thing))
+            obj = f.either(self._in_tuple, "ptr", lambda: f.field("ptr", items, source, "ptr"), lambda: result)
+            return f.either(self._is(kind, INTEGER), "ptr", lambda: self._number(obj), lambda: kept(obj))
 
-        def kept(thing: str) -> str:
-            retain(f, thing)
-            return thing
+        def kept(obj: str) -> str:
+            retain(f, obj)
+            return obj
 
         value = f.either(self._is(kind, ARGUMENT), "ptr", argument, own)
 

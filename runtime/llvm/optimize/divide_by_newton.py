@@ -16,9 +16,9 @@ g + (a - g g) h has a relative error of some 2**-2p before it is rounded to p bi
 numbers; the few that come that close are in the tests, as are all of float32.
 
 The pass runs on vectorised code, over blocks that are loops. How many replacements pay depends on how many vectors LLVM
-has made of a trip, and of two vectors of one root each may take another way, so it can't be decided when the loop is
-written. The pass reads LLVM's instructions and replaces them in the text of the module, since llvmlite can't change a
-module otherwise. Only processors with AVX-512 have the estimates.
+has made of a trip, and two vectors of the same root may be computed in different ways, so this can't be decided when
+the loop is written. The pass reads LLVM's instructions and replaces them in the text of the module, since llvmlite
+can't change a module otherwise. Only processors with AVX-512 have the estimates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 from runtime.llvm import processor
 from runtime.llvm.function_builder import FunctionBuilder, defined
 
-# For a vector of 512 bits: cycles of a division and a square root, steps of Newton's iteration.
+# For vectors of 512 bits: cycles of a division, cycles of a square root, steps of Newton's iteration.
 _COSTS = {"<16 x float>": (6, 10, 2), "<8 x double>": (9, 16, 3)}
 _CYCLES = 0.78  # cycles of a vector instruction, measured
 _LEAST_GAIN = 1.1  # by how much the loop has to become shorter

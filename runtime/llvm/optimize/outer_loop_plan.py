@@ -123,7 +123,7 @@ class Plan:
         """Whether an expression may differ between lanes."""
         return not self.varying.isdisjoint(self.uses.variables(item))
 
-    def divides(self, item: ir.While | ir.If) -> bool:
+    def diverges(self, item: ir.While | ir.If) -> bool:
         """Whether only some lanes may run the blocks of a statement."""
         tests = [item.test, *(each.test for each in item.body if isinstance(each, ir.If) and ends_loop(each))]
         return any(self.differs(test) for test in tests)
@@ -173,17 +173,17 @@ def _plan(types: Any, original: ir.While) -> Plan | None:
     (loop,) = ir.copied([original])
     assert isinstance(loop, ir.While)
     assert isinstance(loop.test, ir.Compare)
-    loop.body = _sums_taken_apart(types, loop.body)
-    found = Plan(Uses(), index, loop.test.right, [], [])
-    if not _divided(types, loop, found, outside):
+    loop.body = _with_split_sums(types, loop.body)
+    plan = Plan(Uses(), index, loop.test.right, [], [])
+    if not _partition(types, loop, plan, outside):
         return None
-    _find_varying(found, outside, loop)
-    if not _is_worthwhile(types, found):
+    _find_varying(plan, outside, loop)
+    if not _is_worthwhile(types, plan):
         return None
-    uses = found.uses
-    wanted = uses.reads(found.serial) | {name for name, count in outside.items() if count}
-    found.stored = sorted((uses.assigned(found.parallel) & wanted & found.varying) - {ir.TICKS})
-    return found
+    uses = plan.uses
+    wanted = uses.reads(plan.serial) | {name for name, count in outside.items() if count}
+    plan.stored = sorted((uses.assigned(plan.parallel) & wanted & plan.varying) - {ir.TICKS})
+    return plan
 
 
 def _counter(types: Any, loop: ir.While) -> str | None:
@@ -213,7 +213,7 @@ def ends_loop(item: ir.Statement) -> bool:
 # --- sums ------------------------------------------------------------------------------------------------------------
 
 
-def _sums_taken_apart(types: Any, body: ir.Block) -> ir.Block:
+def _with_split_sums(types: Any, body: ir.Block) -> ir.Block:
     """The body with integer sums in its inner loops counted from zero and added after these loops."""
     result: ir.Block = []
     uses = Uses()
@@ -255,9 +255,9 @@ def _is_addition(item: ir.Assign, name: str) -> bool:
 # --- the two parts of a trip -----------------------------------------------------------------------------------------
 
 
-def _divided(types: Any, loop: ir.While, found: Plan, outside: Counter[str]) -> bool:
+def _partition(types: Any, loop: ir.While, plan: Plan, outside: Counter[str]) -> bool:
     """Sorts the statements of a trip into parallel and serial ones; False if their order forbids that."""
-    uses, body = found.uses, loop.body
+    uses, body = plan.uses, loop.body
     breaks = continues = exits = 0
     for item in ir.walk(body):
         breaks += isinstance(item, ir.Break)
@@ -269,7 +269,7 @@ def _divided(types: Any, loop: ir.While, found: Plan, outside: Counter[str]) -> 
     exposed = uses.exposed(body, defined)
     assigned = uses.assigned(body)
     later = {name for name in assigned if outside[name] and name not in defined}
-    tainted = ((exposed | later) & assigned) - {ir.TICKS, found.index}
+    tainted = ((exposed | later) & assigned) - {ir.TICKS, plan.index}
     stores = any(_stores(types, item) for item in ir.walk(body))
     together = [_may_be_parallel(types, item, stores) for item in body]
     serial: set[int] = set()
@@ -281,19 +281,19 @@ def _divided(types: Any, loop: ir.While, found: Plan, outside: Counter[str]) -> 
                 continue
             own = uses.assigned([item]) - {ir.TICKS}
             depends = (own | uses.reads([item])) & tainted
-            if depends or found.index in own or not together[position]:
+            if depends or plan.index in own or not together[position]:
                 serial.add(position)
-                tainted |= own - {found.index}
+                tainted |= own - {plan.index}
     for position in serial:
         seen = uses.reads([body[position]])
         following = (item for at, item in enumerate(body) if at not in serial and at > position)
         if any(seen & uses.assigned([item]) - {ir.TICKS} for item in following):
             return False
-    found.parallel = [item for position, item in enumerate(body) if position not in serial]
-    found.serial = [item for position, item in enumerate(body) if position in serial]
+    plan.parallel = [item for position, item in enumerate(body) if position not in serial]
+    plan.serial = [item for position, item in enumerate(body) if position in serial]
     # A statement that reads the counter after its step would see another value in lanes.
-    step = next(at for at, item in enumerate(body) if found.index in uses.assigned([item]))
-    return not any(found.index in uses.reads([item]) for at, item in enumerate(body) if at not in serial and at > step)
+    step = next(at for at, item in enumerate(body) if plan.index in uses.assigned([item]))
+    return not any(plan.index in uses.reads([item]) for at, item in enumerate(body) if at not in serial and at > step)
 
 
 def _stores(types: Any, item: ir.Statement) -> bool:
@@ -337,30 +337,30 @@ def _may_be_parallel(types: Any, statement: ir.Statement, stores: bool) -> bool:
 # --- what differs between lanes --------------------------------------------------------------------------------------
 
 
-def _find_varying(found: Plan, outside: Counter[str], loop: ir.While) -> None:
+def _find_varying(plan: Plan, outside: Counter[str], loop: ir.While) -> None:
     """The variables of the parallel statements that differ between lanes: those computed from the counter, and those
     that only some lanes assign but others see."""
-    found.names = outside + found.uses.counts([loop])
-    found.varying = {found.index}
+    plan.names = outside + plan.uses.counts([loop])
+    plan.varying = {plan.index}
     before = 0
-    while before != len(found.varying):
-        before = len(found.varying)
-        _spread(found, found.parallel, None)
+    while before != len(plan.varying):
+        before = len(plan.varying)
+        _propagate(plan, plan.parallel, None)
 
 
-def _spread(found: Plan, block: ir.Block, inside: ir.Block | None) -> None:
+def _propagate(plan: Plan, block: ir.Block, inside: ir.Block | None) -> None:
     """inside: the innermost block around this one that only some lanes run; None if all do."""
     for item in block:
         if isinstance(item, (ir.While, ir.If)):
-            divides = found.divides(item)
+            diverges = plan.diverges(item)
             for inner in ir.blocks(item):
                 if inner:
-                    _spread(found, inner, inner if divides else inside)
+                    _propagate(plan, inner, inner if diverges else inside)
         elif isinstance(item, ir.Assign):
             for target, value in _pairs(item):
-                seen = inside is not None and not found.is_local(target, inside)
-                if target != ir.TICKS and (found.differs(value) or seen):
-                    found.varying.add(target)
+                seen = inside is not None and not plan.is_local(target, inside)
+                if target != ir.TICKS and (plan.differs(value) or seen):
+                    plan.varying.add(target)
 
 
 def _pairs(item: ir.Assign) -> Iterator[tuple[str, ir.Expr]]:
@@ -373,20 +373,20 @@ def _pairs(item: ir.Assign) -> Iterator[tuple[str, ir.Expr]]:
 # --- what it gains ---------------------------------------------------------------------------------------------------
 
 
-def _is_worthwhile(types: Any, found: Plan) -> bool:
-    """Whether LLVM doesn't vectorise some inner loop, and nothing in it is slow in lanes."""
-    loops = [item for item in ir.walk(found.parallel) if isinstance(item, ir.While)]
-    if not any(found.divides(loop) or _is_recurrence(types, found.uses, loop) for loop in loops):
+def _is_worthwhile(types: Any, plan: Plan) -> bool:
+    """Whether LLVM leaves some inner loop unvectorised, and nothing in that loop is slow in lanes."""
+    loops = [item for item in ir.walk(plan.parallel) if isinstance(item, ir.While)]
+    if not any(plan.diverges(loop) or _is_recurrence(types, plan.uses, loop) for loop in loops):
         return False
     hot: set[Scalar] = set()
     for loop in loops:
-        for name in found.uses.assigned(loop.body) & found.varying:
+        for name in plan.uses.assigned(loop.body) & plan.varying:
             type_ = types.variables.get(name)
             if isinstance(type_, Scalar) and type_ != BOOL:
                 hot.add(type_)
         if any(_is_long_division(types, each) for item in ir.walk([loop]) for each in ir.expressions(item)):
             return False
-    found.hot = max((type_.bits for type_ in hot), default=64)
+    plan.hot = max((type_.bits for type_ in hot), default=64)
     return bool(hot)
 
 
