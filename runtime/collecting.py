@@ -68,3 +68,5 @@ def count_as_old() -> None:
 
 # The same at the first trace, after which it does nothing: libraries may have been imported after this project.
 count_imports_as_old = functools.cache(count_as_old)
+# The same after the first kernel, for the modules of the compiler: the first look at them would take 4 ms.
+count_compiler_as_old = functools.cache(count_as_old)

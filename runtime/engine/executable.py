@@ -20,7 +20,7 @@ from runtime import errors
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.driver import check_environment, compiling, interrupts_deferred
 from runtime.codegen.kernel.source import NotNative
-from runtime.collecting import rarely
+from runtime.collecting import count_compiler_as_old, rarely
 from runtime.engine import background, settings
 from runtime.engine.compile_cost import counted, python_seconds, threshold
 from runtime.engine.on_stack_replacement import FixedTierUp, Loop, TierUp
@@ -299,7 +299,9 @@ def _guarded(compile_it: Callable[[], Call | None], graph: Graph, warned: set[st
     """
     try:
         with room_for(graph), rarely(), span("compile", f"compile {graph.name}"):
-            return compile_it(), None
+            call = compile_it()
+            count_compiler_as_old()
+            return call, None
     except NotNative:
         return None, None
     except Exception as error:

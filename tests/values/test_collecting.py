@@ -85,6 +85,20 @@ print(len(looks) < 3 and 2 not in looks, young < 5000, any(thing is autograph.fu
     assert run(script).split() == ["True"] * 3
 
 
+def test_nobody_looks_through_what_the_first_kernel_has_made():
+    script = """
+import gc
+import autograph as ag
+looked_through = []
+gc.callbacks.append(
+    lambda phase, info: looked_through.append(len(gc.get_objects(info["generation"]))) if phase == "start" else None
+)
+ag.function(lambda x: x + 1, jit_compile=True)(ag.constant([1.0]))
+print(gc.get_freeze_count() == 0, all(objects < 5000 for objects in looked_through))
+"""
+    assert run(script).split() == ["True"] * 2
+
+
 def test_what_somebody_has_frozen_before_the_import_stays_so():
     assert run("import gc; gc.freeze(); import autograph; print(gc.get_freeze_count() > 0)").strip() == "True"
 
