@@ -46,6 +46,7 @@ class Context(threading.local):
                user's own `np.seterr`: it enters a context (contextvars) in which they were turned off once, which
                costs 20 ns where `np.errstate` costs 900. Not reentrant.
     lifting    where variables that are created while tracing go; None: nothing takes them
+    created    how many variables the thread has created
     scope      the open scopes of names, each with a slash behind it: "" or "layer/cell/"
     numerics   numerics(builder, op, inputs, outputs) adds checks to a node of a graph; None: nobody asked for them
     commits    what variables hold by now, while a graph that assigns some runs: {reference: array}; None: nobody asks
@@ -59,6 +60,7 @@ class Context(threading.local):
     device: str | None = None
     traced_in: Any = None
     lifting: Any = None
+    created: int = 0
     scope: str = ""
     numerics: Callable[..., tuple] | None = None
     commits: dict[Any, Any] | None = None

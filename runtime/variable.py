@@ -151,6 +151,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
         if initial_value is None:
             raise ValueError("The `initial_value` arg to `tf.Variable` must be specified: it can't be None.")
         self._id = next(_ids)
+        ctx.created += 1
         self._name = ctx.scope + (name or "Variable")
         self.constraint = constraint
         self.synchronization = _choice(VariableSynchronization, synchronization, "synchronization")

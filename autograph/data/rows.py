@@ -59,7 +59,10 @@ def row_spec_of_leaf(spec: Any) -> Any:
         return encoder.unbatch(spec)
     shape = spec._shape
     if shape == ():
-        raise ValueError("Slicing needs tensors of rank 1 or more, got a scalar.")
+        raise ValueError(
+            f"Only tensors of rank 1 or more have rows, got scalars ({spec}): batch() makes vectors of scalars, and "
+            "tensors(...) in place of tensor_slices(...) takes them as they are"
+        )
     inner = None if shape is None else shape[1:]
     if isinstance(spec, RaggedTensorSpec):
         return RaggedTensorSpec(inner, spec.dtype, max(spec.ragged_rank - 1, 0))

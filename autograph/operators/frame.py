@@ -33,6 +33,7 @@ from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import children, flatten, rebuild
 from autograph.operators.symbolic import is_weak
+from runtime.context import ctx
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -173,6 +174,7 @@ class Frame:
             self._reach("the list", each)
         self._reach_waiting()
         self._outside = {id(owner) for owner in self.owners()}
+        self._created = ctx.created
 
     @classmethod
     def of(cls, *values: Any) -> Frame:
@@ -181,6 +183,7 @@ class Frame:
 
     def changed(self) -> list[Change]:
         """The state beyond the blocks' own variables that has changed."""
+        self._keep_flags()
         found = []
         for slot, before in self.changed_far_slots():
             now = slot.get()
@@ -283,6 +286,7 @@ class Frame:
 
     def restore(self) -> None:
         """Puts everything back, save what is no state of the program (objects made while tracing stay)."""
+        self._keep_flags()
         for slot, before in list(self.changed_far_slots()):
             now = slot.get()
             if now is not before and _is_state(before, now):
@@ -296,6 +300,16 @@ class Frame:
         for cell, value in self.before:
             if read_cell(cell) is not value:
                 write_cell(cell, value)
+
+    def _keep_flags(self) -> None:
+        """Lets attributes stay that became True while variables were created, such as `built` of a Keras layer: they
+        say that the variables are there, which they are from now on."""
+        if ctx.created == self._created:
+            return
+        for _, _, attributes, values in self.objects:
+            for key, before in values.items():
+                if before is False and attributes.get(key) is True:
+                    values[key] = True
 
     def replace(self, old: Any, new: Any) -> None:
         """Puts one object in the place of another, in every variable, attribute and container of the frame.
@@ -325,6 +339,7 @@ class Frame:
         """Keeps NumPy arrays from being written to while a block is traced: nothing could undo or carry that."""
         for array in self.arrays:
             array.flags.writeable = False
+        self._created = ctx.created
         try:
             with outside(self.iterators):
                 yield

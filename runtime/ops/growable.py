@@ -51,6 +51,10 @@ def _write_kernel(buffer: Any, index: Any, value: Any, size: Any, fixed: bool) -
             else f"Tried to write to index {index}, which is negative"
         )
     rows = len(buffer)
+    if rows and np.shape(value) != buffer.shape[1:]:
+        raise errors.InvalidArgumentError(
+            f"A value of shape {np.shape(value)} can't be written to an array of elements of shape {buffer.shape[1:]}"
+        )
     needed = max(size, index + 1)
     if rows < needed:
         capacity = needed if needed <= size else max(needed, 2 * rows)

@@ -111,6 +111,10 @@ PROGRAMS = {
     "TensorArray": (
         lambda x, n: ag.TensorArray(ag.float32, 2).unstack(x).read(n), [floats(N), ints()], [ramp(2), i32(5)]
     ),
+    "elements of TensorArray": (
+        lambda x, y: ag.TensorArray(ag.float32, 2).write(0, x).write(1, y).stack(),
+        [floats(N), floats(N)], [ramp(2), ramp(3)],
+    ),
     "mean of nothing": (lambda x: ag.reduce_mean(x), [ints(N)], [i32([])]),
     "tensordot": (lambda x, y: ag.tensordot(x, y, 1), [floats(N, N), floats(N, N)], [ramp(3, 2), ramp(3, 2)]),
 }  # fmt: skip

@@ -359,3 +359,9 @@ def test_a_mapped_function_with_a_tensor_of_the_program():
 
     with pytest.raises(ag.errors.InaccessibleTensorError, match="Make the tensor part of the elements"):
         f(ag.constant(2, ag.int64))
+
+
+def test_scalars_have_no_rows():
+    for split in (lambda ds: ds.rebatch(3), lambda ds: ds.unbatch()):
+        with pytest.raises(ValueError, match=r"scalars \(TensorSpec.*batch\(\) makes vectors"):
+            split(Dataset.range(4))

@@ -449,3 +449,28 @@ class TestSaving:
         np.testing.assert_allclose(
             loaded.serve(ag.constant(ROWS)), model.predict(ROWS, verbose=0), rtol=1e-5, atol=1e-6
         )
+
+
+def test_a_model_built_in_a_staged_loop(keras):
+    """As the first call of the actor of TensorFlow's tutorial on actor-critic methods, in the loop over an episode."""
+
+    class Actor(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.common = keras.layers.Dense(3, "relu", kernel_initializer="ones")
+            self.action = keras.layers.Dense(2, kernel_initializer="ones")
+
+        def call(self, x):
+            return self.action(self.common(x))
+
+    actor = Actor()
+
+    @ag.function
+    def episode(state):
+        for _ in ag.range(3):
+            state = actor(state)
+        return state
+
+    assert episode(ag.ones([1, 2])).numpy().tolist() == [[6.0 * 6 * 6] * 2]
+    assert actor.built is True
+    assert len(actor.trainable_variables) == 4

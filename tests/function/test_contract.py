@@ -176,6 +176,53 @@ def test_the_trace_that_creates_variables_is_not_optimised(monkeypatch: Any) -> 
     assert len(optimised) == 1, "of two traces one is thrown away"
 
 
+class Lazy:
+    """Creates its variable when it is called first."""
+
+    def __init__(self) -> None:
+        self.built = False
+        self.v: ag.Variable | None = None
+
+    def __call__(self, x: ag.Tensor) -> ag.Tensor:
+        if not self.built:
+            self.v = ag.Variable(2.0)
+            self.built = True
+        assert self.v is not None
+        return x * self.v
+
+
+def in_a_loop(lazy: Lazy, x: ag.Tensor) -> ag.Tensor:
+    for _ in ag.range(3):
+        x = lazy(x)
+    return x
+
+
+def in_nested_loops(lazy: Lazy, x: ag.Tensor) -> ag.Tensor:
+    for i in ag.range(3):
+        if i > 0:
+            for _ in ag.range(i):
+                x = lazy(x)
+    return x
+
+
+def in_a_branch(lazy: Lazy, x: ag.Tensor) -> ag.Tensor:
+    if x > 0.0:
+        x = lazy(x)
+    else:
+        x = -lazy(x)
+    return lazy(x)
+
+
+@pytest.mark.parametrize(("program", "expected"), [(in_a_loop, 8.0), (in_nested_loops, 8.0), (in_a_branch, 4.0)])
+def test_variables_created_in_staged_code(program: Any, expected: float) -> None:
+    """A flag of their owner says that they are there, from the first trace on."""
+    lazy = Lazy()
+    f = ag.function(program)
+    for _ in range(2):
+        assert float(f(lazy, ag.constant(1.0))) == expected
+    assert lazy.built is True
+
+
 def test_a_variable_created_on_every_call_is_refused() -> None:
     @ag.function
     def f(x: Any) -> Any:
