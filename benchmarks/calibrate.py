@@ -267,6 +267,8 @@ PROBES: dict[str, Sweep | Timed] = {
     "VECTOR_IN_VARIABLES": Sweep("elements", (1, 4, 16, 32), several(stacked, (4,), (12,))),
     "CONVOLUTION_STRIP": Sweep("bytes", (1 << 15, 1 << 17, 1 << 19, 1 << 40), _IMAGES),
     "CONVOLUTION_DEPTH": Sweep("filters", (1, 256), _IMAGES),
+    "CONVOLUTION_LANES": Sweep("lanes", (1, 4, 16), _IMAGES),
+    "WINDOW_UNROLL": Sweep("elements", (1, 32, 128), _IMAGES),
     "CONVOLUTION_IMAGES": Sweep("images", (4, 1 << 20), _IMAGES),
     "CONVOLUTION_SUMS": Sweep("sums", (4, 16, 64), _IMAGES),
     "CONVOLUTION_FILTERS": Sweep("elements", (1, 1 << 16), _IMAGES),

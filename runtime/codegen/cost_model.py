@@ -13,7 +13,8 @@ recursive call 5 ns. About the other entries they disagreed, by a third and more
 Limits of correctness aren't here: Python's nesting limit (`lower/lower_graph.py`), the stack of recursive functions
 (`lower/recursion.py`), overflow of offsets (`symbolic/`). The compiled library and the matrix product keep their own
 blocking beside their code (`kernel_library/functions.py`, `native_runtime/gemm.py`): that text is compiled as it
-stands, and its hash names what is cached.
+stands, and its hash names what is cached. `runtime/llvm`, which knows nothing of this folder, has its own thresholds at
+the top of its files.
 """
 
 # --- threads ---------------------------------------------------------------------------------------------------------
@@ -75,6 +76,12 @@ CONVOLUTION_STRIP = 1 << 17
 # Filters from which all windows are made before one product of matrices: each is read so often that writing them costs
 # little. Estimated.
 CONVOLUTION_DEPTH = 256
+# Lanes of strips for each thread. Trades memory for windows against balance: other threads take those of a slow one.
+# Estimated.
+CONVOLUTION_LANES = 4
+# Contiguous elements of windows up to which a loop over them has a constant trip count, so that LLVM unrolls it. Trades
+# loop control against one kernel for each number of channels. Estimated.
+WINDOW_UNROLL = 32
 # Images from which the gradient by the input goes over them in parallel, each with its windows. Estimated.
 CONVOLUTION_IMAGES = 4
 # The partial sums that add up to the gradient by the filters, and the most elements of the filters for which there are

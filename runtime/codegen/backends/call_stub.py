@@ -77,82 +77,123 @@ def make_stub(
     """The stub for an entry point. gives_numpy: it returns NumPy scalars, except for int64, which is Python's int
     unless `int64` says so. bits: it takes and returns the bits of float16 and bfloat16. load_general: see
     `make_device_stub`."""
-    space: dict[str, Any] = {"entry": entry, "contiguous": _contiguous, "Stack": Stack, "Store": Store}
-    space["uint16"] = np.uint16
-    record = record_of(source)
-    space["profiling"] = profiling
-    space["timed"] = profiling.timed("kernel", source.name, entry, kernel="" if record is None else record.name)
-    names = [f"a{i}" for i in range(len(source.inputs))]
-    passed: list[str] = []
-    for name, slot in zip(names, source.inputs):
-        passed += _argument(name, slot, space, bits)
-    borrowed: Borrowed | None = None
-    for index, constant in enumerate(source.constants):
-        if isinstance(constant, ThreadCount):
-            space["thread_count"] = thread_count
-            passed.append("thread_count()")
-        elif isinstance(constant, Borrowed):
-            borrowed = constant
-            passed.append("streams")
-        else:
-            is_narrow = bits and isinstance(constant, np.ndarray) and constant.dtype in NARROW
-            space[f"c{index}"] = constant.view(np.uint16) if is_narrow else constant
-            passed.append(f"c{index}")
-    targets: list[str] = []
-    results: list[str] = []
-    for index, slot in enumerate(source.outputs):
-        if index in source.passed:
-            results.append(names[source.passed[index]])
-            continue
-        parts, text = _result(index, slot, space, gives_numpy, int64, bits)
-        targets += parts
-        results.append(text)
-    commits: list[str] = []
-    for index, (variable, slot) in enumerate(source.kept.items()):
-        # Also without an error: the kernel may be part of a graph that fails later.
-        space[f"variable{index}"], space["commit"] = variable, commit
-        targets += [f"set{index}", f"kept{index}"]
-        commits += [
-            f"    if set{index}:",
-            f"        commit({_result(index, slot, space, gives_numpy, int64, bits, 'kept')[1]}, variable{index})",
-        ]
-    parameters = "arguments" if borrowed is None else "arguments, streams"
-    lines = [f"def call({parameters}):"]
-    if names:
-        lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments")
-    call = f"(entry if not profiling.recording else timed)({', '.join(passed)})"
-    if targets:
-        # An interrupt while numba boxes the results arrives as a SystemError.
-        lines += ["    try:", "        results = " + call, "    except SystemError as error:"]
-        lines += ["        raise error.__cause__ or error from None", "    except MemoryError as error:"]
-        lines += ["        raise out_of_memory(error) from None"]
-        space["out_of_memory"] = source.out_of_memory
-        call = "results"
-    if source.errors:
-        details = [f"d{i}" for i in range(source.details)]
-        lines.append(f"    {', '.join(['status', *details, *targets])} = {call}")
-        lines += commits
-        if source.unfit is not None:
-            elsewhere = "general(arguments)" if borrowed is None else "None"
-            lines += [f"    if status == {source.unfit}:", f"        return {elsewhere}"]
-            space["general"] = _General(source, load_general or load)
-        lines.append("    if status:")
-        lines.append(f"        error = failure(status, ({''.join(d + ', ' for d in details)}))")
-        lines.append("        if error is None:")
-        lines.append(f"            return call({parameters})")
-        lines.append("        raise error from None")
-        space["failure"] = lambda status, details: failure(source, status, details)
-    else:
-        lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")
-        lines += commits
-    lines.append(f"    return [{', '.join(results)}]")
-    exec(_code("\n".join(lines), source.name), space)
-    call = space["call"]
-    if borrowed is not None:
-        return _with_streams(call, borrowed, space.get("general"))
+    stub = _Stub(source, entry, gives_numpy, int64, bits)
+    code = stub.text(load_general or load)
+    exec(_code(code, source.name), stub.space)
+    call = stub.space["call"]
+    if stub.borrowed is not None:
+        return _with_streams(call, stub.borrowed, stub.space.get("general"))
     if gives_numpy:
         call.kernel = Kernel(source, entry)
     return call
+
+
+class _Stub:
+    """The text of a stub, and in `space` the objects that it names."""
+
+    def __init__(
+        self, source: KernelSource, entry: Callable[..., Any], gives_numpy: bool, int64: bool, bits: bool
+    ) -> None:  # fmt: skip
+        record = record_of(source)
+        timed = profiling.timed("kernel", source.name, entry, kernel="" if record is None else record.name)
+        self.source = source
+        self.how = gives_numpy, int64, bits
+        self.bits = bits
+        self.borrowed: Borrowed | None = None
+        self.space: dict[str, Any] = {
+            "entry": entry, "timed": timed, "contiguous": _contiguous, "Stack": Stack, "Store": Store,
+            "uint16": np.uint16, "profiling": profiling,
+        }  # fmt: skip
+        self.names = [f"a{i}" for i in range(len(source.inputs))]
+
+    def text(self, load_general: Callable[[KernelSource], NativeCall]) -> str:
+        passed = self.passed()
+        targets, results = self.results()
+        kept, commits = self.commits()
+        targets += kept
+        parameters = "arguments" if self.borrowed is None else "arguments, streams"
+        lines = [f"def call({parameters}):"]
+        if self.names:
+            lines.append(f"    {', '.join(self.names)}{',' if len(self.names) == 1 else ''} = arguments")
+        call = f"(entry if not profiling.recording else timed)({', '.join(passed)})"
+        if targets:
+            # An interrupt while numba boxes the results arrives as a SystemError.
+            lines += ["    try:", "        results = " + call, "    except SystemError as error:"]
+            lines += ["        raise error.__cause__ or error from None", "    except MemoryError as error:"]
+            lines += ["        raise out_of_memory(error) from None"]
+            self.space["out_of_memory"] = self.source.out_of_memory
+            call = "results"
+        if self.source.errors:
+            details = [f"d{i}" for i in range(self.source.details)]
+            lines.append(f"    {', '.join(['status', *details, *targets])} = {call}")
+            lines += [*commits, *self.failures(parameters, details, load_general)]
+        else:
+            lines.append(f"    {', '.join(targets)} = {call}" if targets else f"    {call}")
+            lines += commits
+        lines.append(f"    return [{', '.join(results)}]")
+        return "\n".join(lines)
+
+    def passed(self) -> list[str]:
+        """The arguments of the kernel."""
+        found: list[str] = []
+        for name, slot in zip(self.names, self.source.inputs):
+            found += _argument(name, slot, self.space, self.bits)
+        for index, constant in enumerate(self.source.constants):
+            if isinstance(constant, ThreadCount):
+                self.space["thread_count"] = thread_count
+                found.append("thread_count()")
+            elif isinstance(constant, Borrowed):
+                self.borrowed = constant
+                found.append("streams")
+            else:
+                is_narrow = self.bits and isinstance(constant, np.ndarray) and constant.dtype in NARROW
+                self.space[f"c{index}"] = constant.view(np.uint16) if is_narrow else constant
+                found.append(f"c{index}")
+        return found
+
+    def results(self) -> tuple[list[str], list[str]]:
+        """The names for what the kernel returns, and the expressions of the outputs."""
+        targets: list[str] = []
+        results: list[str] = []
+        for index, slot in enumerate(self.source.outputs):
+            if index in self.source.passed:
+                results.append(self.names[self.source.passed[index]])
+                continue
+            parts, text = _result(index, slot, self.space, *self.how)
+            targets += parts
+            results.append(text)
+        return targets, results
+
+    def commits(self) -> tuple[list[str], list[str]]:
+        """The names for what the kernel has kept for variables, and the statements that assign it to them. These also
+        run without an error: the kernel may be part of a graph that fails later."""
+        targets: list[str] = []
+        lines: list[str] = []
+        for index, (variable, slot) in enumerate(self.source.kept.items()):
+            self.space[f"variable{index}"], self.space["commit"] = variable, commit
+            targets += [f"set{index}", f"kept{index}"]
+            value = _result(index, slot, self.space, *self.how, "kept")[1]
+            lines += [f"    if set{index}:", f"        commit({value}, variable{index})"]
+        return targets, lines
+
+    def failures(
+        self, parameters: str, details: Sequence[str], load_general: Callable[[KernelSource], NativeCall]
+    ) -> list[str]:  # fmt: skip
+        """The statements that raise the error of a status, or pass the call to the general version of the kernel."""
+        source, lines = self.source, []
+        if source.unfit is not None:
+            elsewhere = "general(arguments)" if self.borrowed is None else "None"
+            lines += [f"    if status == {source.unfit}:", f"        return {elsewhere}"]
+            self.space["general"] = _General(source, load_general)
+        self.space["failure"] = lambda status, details: failure(source, status, details)
+        return [
+            *lines,
+            "    if status:",
+            f"        error = failure(status, ({''.join(d + ', ' for d in details)}))",
+            "        if error is None:",
+            f"            return call({parameters})",
+            "        raise error from None",
+        ]
 
 
 @functools.lru_cache(256)

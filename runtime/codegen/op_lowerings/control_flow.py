@@ -291,98 +291,159 @@ def own_stack(low: Lowering, ref: StackRef) -> StackRef:
 
 @emitter("while")
 def _while(low: Lowering, node: Node) -> None:
-    count = node.attrs["carries"]
-    wanted = low.updates.carries(node)
-    captures = [_capture(low, node, k) for k in range(count, len(node.inputs))]
-    small = {k for k in range(count) if low.scalarization.keeps(node, k, k in wanted)}
-    pushes = any(isinstance(v.type, StackType) for v in node.outputs) and _pushes(node)
-    starts: list[Any] = [
-        vector(low, inside, items(low, value, inside.shape)) if k in small else _start(low, value, k in wanted, pushes)
-        for k, (value, inside) in enumerate(zip(node.inputs[:count], node.regions[1].inputs))
-    ]
-    low.fusion.flush_all()
-    # A carry that the loop updates in place stays in its variable.
-    variables = [
-        (start.buffer.variable,)
-        if k in wanted and isinstance(start, Array)
-        else _result_variables(low, _named(node, k), k in small)
-        for k, start in enumerate(starts)
-    ]
-    filled, emptied = (stacks_of_one_scalar_a_trip(node, op) for op in ("stack_push", "stack_pop"))
-    ranges = ranges_of_carries(node, [known_range(ref) for ref in starts], [known_range(ref) for ref in captures])
-    positions = position_carries(node)
-    for k in positions:
-        known = ranges.at_test[k]
-        if known is not None and starts[k].dtype is dtypes.int32 and (known.low, known.high) != limits(dtypes.int32):
-            variables[k] = (ir.size_variable(variables[k][0].name),)
-    counter = counter_of(low, node, starts, captures, lambda k: variables[k][0].name, positions)
-    counts_trips = counter is not None and counter.rest is None
-    entered: set[str] = set() if counter is None else {counter.name}
-    for k, (own, ref) in enumerate(zip(variables, starts)):
-        if counter is not None and k == counter.index:
-            continue
-        memory = ref.buffer.variable if isinstance(ref, Array) else None
-        for target, first in _assignments(own, (), ref) if memory is None else [(own[0], memory)]:
-            if first != target:
-                low.add(ir.assign(target, first))
-            entered.add(target.name)
-    kept = [keep_in_step(low, node, k, starts[k]) for k in sorted(wanted - small)]
-    if counter is None or not counts_trips:
-        emptied = []  # each pop has its own check
-    else:
-        entered_stacks = [
-            {k: _carry(node, k, variables[k], (), starts[k], False) for k in ks} for ks in (filled, emptied)
-        ]
-        check_stacks_before(low, node, counter, *entered_stacks)
-    varying = low.varying.of(node)
-    while True:
-        saved = low.snapshot()
-        dims, entry = _carry_dims(low, node, starts, varying)
-        carries = [
-            _carry(node, k, variables[k], dims[k], starts[k], k in wanted, ranges.at_test[k]) for k in range(count)
-        ]
-        for carry, start in zip(carries, starts):
-            if isinstance(carry, Array):
-                carry.buffer.outside = start.buffer
-        carries = [replace(c, reserved=True) if k in (*filled, *emptied) else c for k, c in enumerate(carries)]
-        if counter is not None:
-            carries[counter.index] = counter.inside()
-        with low.nested() as block:
-            results = _trip(low, node, carries, captures, wanted, counter, ranges.in_body)
-        wrong = {
-            k for k in range(count) if isinstance(results[k], Array) and k not in varying and results[k].dims != dims[k]
-        }
-        if not wrong:
-            break
-        low.restore(saved)
-        varying |= wrong
+    loop = _While(low, node)
+    entered = loop.enter()
+    kept = [keep_in_step(low, node, k, loop.starts[k]) for k in sorted(loop.updated - loop.small)]
+    loop.check_stacks()
+    block, entry = loop.lower_trip()
     for target, atom in entry:
         low.add(ir.assign(target, atom))
-    owned = {
-        carry.buffer.name: k in wanted or not _is_array(node.inputs[k]) or low.may_overwrite(node.inputs[k])
-        for k, carry in enumerate(carries)
-        if isinstance(carry, Array) and k not in varying
-    }
-    entered.update(target.name for target, _ in entry)
-    loop = _loop(block) if counter is None else ir.While(counter.test, block)
-    stacks = tuple((carries[k].data, carries[k].top) for k in filled if not counts_trips)
-    induction = None if counter is None else counter.induction
-    loop.loop = ir.Loop(_ticks(node.regions[1]), node.span, low.region.in_loop, owned, entered, stacks, induction)
-    low.add(loop)
+    low.add(loop.statement(block, entered | {target.name for target, _ in entry}))
     # Values kept for an error must not change after the loop.
     for variable in filter(None, kept):
         low.add(ir.assign(variable, ir.call("lib.copied", variable, ir.Size(variable))))
-    for carry, result in zip(carries, results):
+    loop.leave()
+
+
+class _While:
+    """A `while` node that is being lowered.
+
+    updated     the carries that the body updates in place
+    small       those whose elements are scalar variables
+    variables   for each carry, the variables that hold it
+    pushed      the carries that are stacks of which each trip pushes one scalar, and no more
+    popped      the same for pops, if they are checked before the loop
+    varying     the carries whose dimensions change from trip to trip
+    carries     refs of the carries at the start of a trip; `dims` are their dimensions
+    results     refs at the end of a trip
+    """
+
+    def __init__(self, low: Lowering, node: Node) -> None:
+        self.low, self.node = low, node
+        self.count = node.attrs["carries"]
+        self.updated = low.updates.carries(node)
+        self.captures = [_capture(low, node, k) for k in range(self.count, len(node.inputs))]
+        self.small = {k for k in range(self.count) if low.scalarization.keeps(node, k, k in self.updated)}
+        self.starts = self._starts()
+        low.fusion.flush_all()
+        self.pushed, self.popped = (stacks_of_one_scalar_a_trip(node, op) for op in ("stack_push", "stack_pop"))
+        known = [[known_range(ref) for ref in refs] for refs in (self.starts, self.captures)]
+        self.ranges = ranges_of_carries(node, *known)
+        positions = position_carries(node)
+        self.variables = [self._variables(k, k in positions) for k in range(self.count)]
+        self.counter = counter_of(
+            low, node, self.starts, self.captures, lambda k: self.variables[k][0].name, positions
+        )  # fmt: skip
+        self.counts_trips = self.counter is not None and self.counter.rest is None
+        self.varying = low.varying.of(node)
+        self.dims: list[Dims] = []
+        self.carries: list[Any] = []
+        self.results: list[Any] = []
+
+    def _starts(self) -> list[Any]:
+        low, node = self.low, self.node
+        pushes = any(isinstance(v.type, StackType) for v in node.outputs) and _pushes(node)
+        return [
+            vector(low, inside, items(low, value, inside.shape))
+            if k in self.small
+            else _start(low, value, k in self.updated, pushes)
+            for k, (value, inside) in enumerate(zip(node.inputs[: self.count], node.regions[1].inputs))
+        ]
+
+    def _variables(self, k: int, is_position: bool) -> tuple[ir.Var, ...]:
+        start, known = self.starts[k], self.ranges.at_test[k]
+        if k in self.updated and isinstance(start, Array):
+            return (start.buffer.variable,)  # a carry that the loop updates in place stays in its variable
+        variables = _result_variables(self.low, _named(self.node, k), k in self.small)
+        is_narrow = known is not None and (known.low, known.high) != limits(dtypes.int32)
+        if is_position and is_narrow and start.dtype is dtypes.int32:
+            return (ir.size_variable(variables[0].name),)
+        return variables
+
+    def enter(self) -> set[str]:
+        """Assigns the carries their first values. Returns the variables that have a value from here on."""
+        entered: set[str] = set() if self.counter is None else {self.counter.name}
+        for k, (own, ref) in enumerate(zip(self.variables, self.starts)):
+            if self.counter is not None and k == self.counter.index:
+                continue
+            memory = ref.buffer.variable if isinstance(ref, Array) else None
+            for target, first in _assignments(own, (), ref) if memory is None else [(own[0], memory)]:
+                if first != target:
+                    self.low.add(ir.assign(target, first))
+                entered.add(target.name)
+        return entered
+
+    def check_stacks(self) -> None:
+        """Checks the stacks before the loop if its trips are counted; if not, each pop has its own check."""
+        if self.counter is None or not self.counts_trips:
+            self.popped = []
+            return
+        stacks = [
+            {k: _carry(self.node, k, self.variables[k], (), self.starts[k], False) for k in ks}
+            for ks in (self.pushed, self.popped)
+        ]
+        check_stacks_before(self.low, self.node, self.counter, *stacks)
+
+    def lower_trip(self) -> tuple[ir.Block, list[tuple[ir.Var, Atom]]]:
+        """Lowers the body, again if it turns out that the dimensions of a carry change. Returns its block, and the
+        assignments of dimensions that the loop needs before it."""
+        low, node = self.low, self.node
+        while True:
+            saved = low.snapshot()
+            self.dims, entry = _carry_dims(low, node, self.starts, self.varying)
+            self.carries = [self._carry_inside(k) for k in range(self.count)]
+            with low.nested() as block:
+                self.results = _trip(
+                    low, node, self.carries, self.captures, self.updated, self.counter, self.ranges.in_body
+                )
+            wrong = {
+                k
+                for k, result in enumerate(self.results)
+                if isinstance(result, Array) and k not in self.varying and result.dims != self.dims[k]
+            }
+            if not wrong:
+                return block, entry
+            low.restore(saved)
+            self.varying |= wrong
+
+    def _carry_inside(self, k: int) -> Any:
+        if self.counter is not None and k == self.counter.index:
+            return self.counter.inside()
+        carry = self._carry_like(self.starts[k], k)
         if isinstance(carry, Array):
-            carry.buffer.may_be(result.buffer)
-    for k, value in enumerate(node.outputs):
-        ref = _carry(node, k, variables[k], dims[k], results[k], k in wanted, ranges.at_test[k])
-        if counter is not None and k == counter.index:
-            low.shape_env.leave_loop(counter.name)
-            ref = counter.after()
-        if isinstance(ref, Array):
-            ref.buffer.may_be(*carries[k].buffer.origins)
-        low.define(value, ref)
+            carry.buffer.outside = self.starts[k].buffer
+        return replace(carry, reserved=True) if k in (*self.pushed, *self.popped) else carry
+
+    def _carry_like(self, ref: Any, k: int) -> Any:
+        return _carry(self.node, k, self.variables[k], self.dims[k], ref, k in self.updated, self.ranges.at_test[k])
+
+    def statement(self, block: ir.Block, entered: set[str]) -> ir.While:
+        """The loop. entered: the variables that have a value when it begins."""
+        low, node, counter = self.low, self.node, self.counter
+        owned = {
+            carry.buffer.name: k in self.updated or not _is_array(node.inputs[k]) or low.may_overwrite(node.inputs[k])
+            for k, carry in enumerate(self.carries)
+            if isinstance(carry, Array) and k not in self.varying
+        }
+        stacks = tuple((self.carries[k].data, self.carries[k].top) for k in self.pushed if not self.counts_trips)
+        loop = _loop(block) if counter is None else ir.While(counter.test, block)
+        induction = None if counter is None else counter.induction
+        loop.loop = ir.Loop(_ticks(node.regions[1]), node.span, low.region.in_loop, owned, entered, stacks, induction)
+        return loop
+
+    def leave(self) -> None:
+        """Binds the outputs to the carries after the last trip."""
+        for carry, result in zip(self.carries, self.results):
+            if isinstance(carry, Array):
+                carry.buffer.may_be(result.buffer)
+        for k, value in enumerate(self.node.outputs):
+            ref = self._carry_like(self.results[k], k)
+            if self.counter is not None and k == self.counter.index:
+                self.low.shape_env.leave_loop(self.counter.name)
+                ref = self.counter.after()
+            if isinstance(ref, Array):
+                ref.buffer.may_be(*self.carries[k].buffer.origins)
+            self.low.define(value, ref)
 
 
 def _capture(low: Lowering, node: Node, k: int) -> Any:

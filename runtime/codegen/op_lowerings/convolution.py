@@ -40,7 +40,6 @@ from runtime.ops.nn.window_products import CHANNELS, DEPTHS, PLACES, SIZES
 from runtime.types import TensorType
 
 _LANE, _STRIP, _ROW = 0, 1, 2  # depths of loops
-_LANES_PER_THREAD = 4  # several, so that other threads can take those of a slow one
 
 
 class _Sizes:
@@ -137,7 +136,7 @@ class _Convolution:
     def lanes(self, items: ir.Expr) -> ir.Expr:
         """The number of lanes for so many items; the results don't depend on it."""
         threads = ir.size_variable(thread_count_in(self.low.constants))
-        return self.low.assign(ir.call("min", threads * _LANES_PER_THREAD, items), "lanes")
+        return self.low.assign(ir.call("min", threads * cost_model.CONVOLUTION_LANES, items), "lanes")
 
     def each_lane(self, lanes: ir.Expr, body: Callable[[ir.Var], None]) -> None:
         lane = self.low.index_name(_LANE)

@@ -21,7 +21,7 @@ import numpy as np
 
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
-from runtime.codegen.kernel.values import Array, Scalar, product
+from runtime.codegen.kernel.values import Array, Buffer, Scalar, product
 from runtime.codegen.lower.state import Bounds, Lowering, emitter
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
@@ -145,75 +145,94 @@ def _extreme(low: Lowering, node: Node) -> None:
     low.fail_when(lines.length.compare("==", 0), "InvalidArgumentError", message, node, array.dims, node.op.label)
     dims = array.dims[:axis] + array.dims[axis + 1 :]
     out = low.new_buffer(product(dims), output.dtype, output.name)
-    floating, kind = array.dtype.is_floating, scalars.machine_type(output.dtype)
-    sign = ">" if node.op.name == "argmax" else "<"
-    # NaN is never the extreme.
-    lowest = scalars.literal(-np.inf if sign == ">" else np.inf, array.dtype) if floating else None
-
-    def first(expr: ir.Expr) -> ir.Var:
-        value = low.assign(expr, "value")
-        return value if lowest is None else low.assign(value.compare("!=", value).choose(lowest, value), "best")
-
-    def row() -> None:
-        begin = low.assign(lines.outer * lines.length, "at")
-        best, where = first(ir.load(array.buffer.variable, begin)), low.assign(ir.ZERO, "place")
-
-        def look(start: ir.Expr, end: ir.Expr) -> None:
-            def element() -> None:
-                value = low.assign(ir.load(array.buffer.variable, begin + lines.column), "value")
-                better: ir.Block = [ir.assign(best, value), ir.assign(where, lines.column)]
-                low.branch(value.compare(sign, best), better)
-
-            lines.loop(lines.column, (start, end), element)
-
-        def block() -> None:
-            """Searches a block only if it has a better element, or NaN."""
-            start = low.assign(lines.step * cost_model.EXTREME_BLOCK, "begin")
-            end = low.assign(ir.call("min", start + cost_model.EXTREME_BLOCK, lines.length), "end")
-            top = low.assign(best, "top")
-
-            def element() -> None:
-                value = low.assign(ir.load(array.buffer.variable, begin + lines.column), "value")
-                larger: ir.Expr = value.compare(sign, top).choose(value, top)
-                if floating:
-                    larger = ir.call(f"lib.{'maximum' if sign == '>' else 'minimum'}", top, value)
-                low.add(ir.assign(top, larger))
-
-            lines.loop(lines.column, (start, end), element)
-            with low.nested() as closely:
-                look(start, end)
-            low.branch(top.compare("!=", best), closely)
-
-        look(ir.ONE, ir.call("min", lines.length, cost_model.EXTREME_BLOCK))
-        lines.loop(
-            lines.step, (ir.ONE, (lines.length + cost_model.EXTREME_BLOCK - 1) // cost_model.EXTREME_BLOCK), block
-        )
-        low.add(ir.store(out.variable, lines.outer, ir.Convert(kind, where)))
-
-    def start_column(column: ir.Var) -> None:
-        low.add(ir.store(out.variable, column, scalars.literal(0, output.dtype)))
-        best = first(first_element(column))
-        low.add(ir.store(bests.variable, column, best))
-
-    def first_element(column: ir.Var) -> ir.Expr:
-        """The first element of a column. Columns are numbered over rows of columns, which are `length` rows apart."""
-        return ir.load(array.buffer.variable, column + column // lines.behind * (lines.length - 1) * lines.behind)
-
-    def element(step: ir.Var, at: ir.Var, column: ir.Var) -> None:
-        value, best = (
-            low.assign(ir.load(array.buffer.variable, at), "value"),
-            low.assign(ir.load(bests.variable, column), "best"),
-        )
-        is_better, position = value.compare(sign, best), ir.load(out.variable, column)
-        low.add(ir.set_to(position, is_better.choose(ir.Convert(kind, step), position)))
-        low.add(ir.store(bests.variable, column, is_better.choose(value, best)))
-
-    if lines.behind == ir.ONE:
-        lines.rows(row)
-    else:
-        bests = low.new_buffer(lines.before * lines.behind, array.dtype, "best")
-        lines.columns(start_column, element)
+    _Search(lines, array, out, node.op.name == "argmax").lower()
     if dims:
         low.define(output, Array(out, dims))
     else:
         low.define(output, Scalar(low.assign(ir.load(out.variable, 0), output.name), output.dtype))
+
+
+class _Search:
+    """Finds the positions of the extremes of lines of an array, and stores them in `out`."""
+
+    def __init__(self, lines: _Lines, array: Array, out: Buffer, is_largest: bool) -> None:
+        self.low, self.lines, self.out = lines.low, lines, out
+        self.array = array.buffer.variable
+        self.dtype = array.dtype
+        self.sign, self.joined = (">", "lib.maximum") if is_largest else ("<", "lib.minimum")
+
+    def lower(self) -> None:
+        if self.lines.behind == ir.ONE:
+            self.lines.rows(self.row)
+        else:
+            self.columns()
+
+    def first(self, element: ir.Load) -> ir.Var:
+        """The extreme of one element. NaN is never the extreme."""
+        value = self.low.assign(element, "value")
+        if not self.dtype.is_floating:
+            return value
+        lowest = scalars.literal(-np.inf if self.sign == ">" else np.inf, self.dtype)
+        return self.low.assign(value.compare("!=", value).choose(lowest, value), "best")
+
+    def position(self, index: ir.Expr) -> ir.Expr:
+        return ir.Convert(scalars.machine_type(self.out.dtype), index)
+
+    # --- along rows --------------------------------------------------------------------------------------------------
+
+    def row(self) -> None:
+        """Looks closely at the first block of a row, and at each later one that has a better element, or NaN."""
+        low, lines = self.low, self.lines
+        begin = low.assign(lines.outer * lines.length, "at")
+        best, where = self.first(ir.load(self.array, begin)), low.assign(ir.ZERO, "place")
+        size = cost_model.EXTREME_BLOCK
+
+        def block() -> None:
+            start = low.assign(lines.step * size, "begin")
+            end = low.assign(ir.call("min", start + size, lines.length), "end")
+            top = low.assign(best, "top")
+            lines.loop(lines.column, (start, end), lambda: self.join(begin, top))
+            with low.nested() as closely:
+                lines.loop(lines.column, (start, end), lambda: self.look(begin, best, where))
+            low.branch(top.compare("!=", best), closely)
+
+        lines.loop(
+            lines.column, (ir.ONE, ir.call("min", lines.length, size)), lambda: self.look(begin, best, where)
+        )  # fmt: skip
+        lines.loop(lines.step, (ir.ONE, (lines.length + size - 1) // size), block)
+        low.add(ir.store(self.out.variable, lines.outer, self.position(where)))
+
+    def element_of_row(self, begin: ir.Var) -> ir.Var:
+        return self.low.assign(ir.load(self.array, begin + self.lines.column), "value")
+
+    def look(self, begin: ir.Var, best: ir.Var, where: ir.Var) -> None:
+        """Compares one element with the best so far, and notes its position."""
+        value = self.element_of_row(begin)
+        better: ir.Block = [ir.assign(best, value), ir.assign(where, self.lines.column)]
+        self.low.branch(value.compare(self.sign, best), better)
+
+    def join(self, begin: ir.Var, top: ir.Var) -> None:
+        """Joins one element to the extreme of a block: without a branch, so that the loop is vectorised."""
+        value = self.element_of_row(begin)
+        larger: ir.Expr = value.compare(self.sign, top).choose(value, top)
+        self.low.add(ir.assign(top, ir.call(self.joined, top, value) if self.dtype.is_floating else larger))
+
+    # --- along columns -----------------------------------------------------------------------------------------------
+
+    def columns(self) -> None:
+        low, lines, out = self.low, self.lines, self.out.variable
+        bests = low.new_buffer(lines.before * lines.behind, self.dtype, "best").variable
+
+        def start(column: ir.Var) -> None:
+            low.add(ir.store(out, column, scalars.literal(0, self.out.dtype)))
+            # Columns are numbered over rows of columns, which are `length` rows apart.
+            before = column // lines.behind * (lines.length - 1) * lines.behind
+            low.add(ir.store(bests, column, self.first(ir.load(self.array, column + before))))
+
+        def element(step: ir.Var, at: ir.Var, column: ir.Var) -> None:
+            value, best = low.assign(ir.load(self.array, at), "value"), low.assign(ir.load(bests, column), "best")
+            is_better, position = value.compare(self.sign, best), ir.load(out, column)
+            low.add(ir.set_to(position, is_better.choose(self.position(step), position)))
+            low.add(ir.store(bests, column, is_better.choose(value, best)))
+
+        lines.columns(start, element)

@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 
+from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, product
 from runtime.codegen.lower.state import Bounds, Lowering, emitter
@@ -30,9 +31,6 @@ from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.types import TensorType
-
-# Loops over at most so many contiguous elements have a constant trip count, so that LLVM unrolls them.
-_SHORT = 32
 
 
 class Windows:
@@ -53,7 +51,7 @@ class Windows:
         self.places = list(places) if places is not None else [self._places(axis, padding) for axis in axes]
         self.before = [self._before(axis, padding) for axis in axes]
         self.padded = padding != "VALID"
-        is_short = channels is not None and channels <= _SHORT
+        is_short = channels is not None and channels <= cost_model.WINDOW_UNROLL
         self.channels: ir.Expr = ir.as_expr(channels) if channels is not None and is_short else image[-1]
         self.rows = math.prod(self.sizes[:-1])  # of a window
         self.elements = self.rows * self.sizes[-1]
@@ -149,7 +147,7 @@ class Windows:
         low, length, channels = self.low, self.space[-1], self.channels
         together = self.rates[-1] == 1  # whether the elements of a window's row are contiguous
         run = channels * self.sizes[-1] if together else channels
-        if together and isinstance(channels, ir.Const) and channels.value * self.sizes[-1] <= _SHORT:
+        if together and isinstance(channels, ir.Const) and channels.value * self.sizes[-1] <= cost_model.WINDOW_UNROLL:
             run = ir.as_expr(int(channels.value) * self.sizes[-1])
 
         def put(to: ir.Expr, value: Callable[[ir.Expr], ir.Expr], bounds: Bounds) -> None:
