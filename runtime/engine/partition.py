@@ -67,17 +67,22 @@ def compilation(
     graph, given, steps = _steps(graph, tier_up)
     if not any(step.native for step in steps):
         return None
-    work = sum({step.description: step.operations() for step in steps if step.native}.values())
+    forms = {step: _form(step.part) for step in steps if step.native}
+    work = sum({forms[step]: step.operations() for step in forms}.values())
     if work > _LONG:
         failures.warn_of_length(original, work, warned)
     run = _Sequence(graph, steps)
     call = (lambda inputs: run([*inputs, *given])) if given else run
     made: dict[str, Call] = {}
-    waiting = [step for step in steps if step.native]
+    known: set[tuple] = set()  # forms of which a kernel was compiled
+    waiting = list(forms)
     while waiting:
-        # Loops first: a loop that is already running has its own compilation, which doesn't know the copies in steps.
-        step = max(waiting, key=lambda each: (each.has_loop, each.spent / len(each.part.nodes)))
+        spent = dict.fromkeys(forms.values(), 0.0)
+        for each in waiting:
+            spent[forms[each]] += each.spent
+        step = max(waiting, key=lambda each: _urgency(each, forms[each] in known, spent[forms[each]]))
         waiting.remove(step)
+        known.add(forms[step])
         is_new = step.compile(made)
         run.take(step)
         if is_new:
@@ -85,12 +90,25 @@ def compilation(
     return call
 
 
+def _urgency(step: _Step, is_known: bool, spent: float) -> tuple[bool, bool, float]:
+    """What is compiled first: loops, since one that is already running has its own compilation, which doesn't know the
+    copies in steps; then what probably has a kernel already; then what gains most. spent: seconds on all steps of the
+    form, which a kernel will probably be shared by."""
+    return step.has_loop, is_known, spent / len(step.part.nodes)
+
+
 def _form(graph: Graph) -> tuple:
-    """What graphs that may share a kernel have in common: it doesn't depend on sizes."""
-    types = [v.type for node in graph.walk() for v in node.outputs]
+    """What graphs that may share a kernel have in common: it depends on which sizes are equal, not on the sizes."""
+    numbers: dict[int | None, int | None] = {None: None, 0: 0, 1: 1}
+
+    def described(type_: Any) -> tuple:
+        shape = getattr(type_, "shape", None)
+        sizes = None if shape is None else tuple([numbers.setdefault(size, len(numbers)) for size in shape])
+        return getattr(type_, "dtype", None), sizes
+
     return (
-        tuple(node.op.name for node in graph.walk()),
-        tuple((getattr(type_, "dtype", None), getattr(type_, "rank", None)) for type_ in types),
+        tuple([described(value.type) for value in graph.inputs]),
+        tuple([(node.op.name, *[described(v.type) for v in node.outputs]) for node in graph.walk()]),
     )
 
 

@@ -3,12 +3,12 @@
     matmul add tanh matmul add tanh ...      →      [matmul add tanh] [matmul add tanh] ...
 
 Compile time grows faster than the length of a kernel, and the layers of a network, or the trips of an unrolled loop,
-repeat a small number of patterns. A subgraph starts at each costly node (a product, a loop, a branch: the anchors) and
-is then split into its connected components: the updates of a hundred variables are a hundred small subgraphs with the
-same text. (A number that an optimizer computes for all of them doesn't connect them.) Where assignments may have to be
-undone, nodes stay in order, and only consecutive components are separated. Where a pattern without anchors repeats
-(`graph/passes/rewrites/repetition.py`), a subgraph is one repetition, or several short ones. Subgraphs have no names of
-values, since the kernel's text must not depend on them.
+repeat a small number of patterns. A subgraph starts at each costly node (a product, a convolution, a loop, a branch:
+the anchors) and is then split into its connected components: the updates of a hundred variables are a hundred small
+subgraphs with the same text. (A number that an optimizer computes for all of them doesn't connect them.) Where
+assignments may have to be undone, nodes stay in order, and only consecutive components are separated. Where a pattern
+without anchors repeats (`graph/passes/rewrites/repetition.py`), a subgraph is one repetition, or several short ones.
+Subgraphs have no names of values, since the kernel's text must not depend on them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Sequence
 
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes.rewrites.repetition import is_constant, stretches
-from runtime.ops.linalg.matrix_products import MATMUL
 
 # Short repetitions are merged up to this many nodes, because calling a kernel costs as much as several small
 # operations.
@@ -33,8 +32,15 @@ def split_run(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
     limit: the most nodes of a subgraph. (Nodes in regions don't count: a loop can't be split.)
     """
     nodes = [node for node in nodes if not is_constant(node)]
-    # When a node fails, exactly the nodes before it in the program must have run.
-    in_order = any(node.op.name == "commit" for node in nodes)
+    # When a node fails, exactly the commits before it in the program must have run. Behind the last commit, order
+    # means nothing: the updates of variables stand there.
+    commits = [number for number, node in enumerate(nodes, 1) if node.op.name == "commit"]
+    last = commits[-1] if commits else 0
+    parts = [*_split(nodes[:last], True, limit), *_split(nodes[last:], False, limit)]
+    return [part[start : start + limit] for part in parts for start in range(0, len(part), limit)]
+
+
+def _split(nodes: list[Node], in_order: bool, limit: int) -> list[list[Node]]:
     found: list[list[Node]] = []
     at = 0
     for stretch in stretches(nodes):
@@ -46,12 +52,11 @@ def split_run(nodes: Sequence[Node], limit: int) -> list[list[Node]]:
         found += _groups(nodes[at : stretch.start], in_order, limit)
         at = stretch.start + (stretch.stop - stretch.start) // step * step
         found += [nodes[start : start + step] for start in range(stretch.start, at, step)]
-    found += _groups(nodes[at:], in_order, limit)
-    return [part[start : start + limit] for part in found for start in range(0, len(part), limit)]
+    return found + _groups(nodes[at:], in_order, limit)
 
 
 def _is_anchor(node: Node) -> bool:
-    return bool(node.regions) or node.op is MATMUL
+    return bool(node.regions) or node.op.terms is not None
 
 
 def _groups(nodes: Sequence[Node], in_order: bool, limit: int) -> list[list[Node]]:

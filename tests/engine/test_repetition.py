@@ -15,6 +15,7 @@ from runtime.engine.run_splitting import split_run
 from runtime.errors import CompilationWarning
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node
+from runtime.graph.passes.rewrites.commits import insert_commits
 from runtime.graph.passes.rewrites.repetition import Stretch, alike, stretches
 from runtime.graph.verify import verify
 from runtime.ops.dispatch import call
@@ -54,6 +55,89 @@ def test_a_pattern_in_a_pattern_is_found() -> None:
     nodes = chain(*(*("sin",) * 4, "cos") * 20)
     (stretch,) = stretches(nodes)
     assert (stretch.period, stretch.start, stretch.count) == (5, 0, 20)
+
+
+def layers(*channels: int) -> Graph:
+    """Convolutions of an image, each with the functions behind it."""
+    shapes = [(3, 3, given, made) for given, made in zip(channels, channels[1:])]
+
+    def run(x: Any, *filters: Any) -> Any:
+        for f in filters:
+            x = ag.tanh(ag.nn.conv2d(x, f, 1, "SAME")) * 0.5
+        return x
+
+    return build(run, [typed(float32, 2, 9, 9, channels[0]), *(typed(float32, *shape) for shape in shapes)])
+
+
+def test_a_subgraph_starts_at_each_convolution() -> None:
+    parts = split_run(layers(40, 40, 50, 60).nodes, 100)
+    assert [[node.op.name for node in part] for part in parts] == [["convolution", "tanh", "multiply"]] * 3
+
+
+def test_layers_of_other_sizes_share_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "SEGMENT_LIMIT", 6)
+    graph = layers(40, 41, 42, 43)
+    rng = np.random.default_rng(0)
+    inputs = [np.float32(0.1) * rng.normal(size=getattr(v.type, "shape", ())).astype(np.float32) for v in graph.inputs]
+    run = Executable(graph, jit_compile=True)
+    before = kernel_counters().shared
+    np.testing.assert_allclose(run(inputs)[0], interpret(graph, inputs)[0], rtol=1e-4, atol=1e-5)
+    assert kernel_counters().shared - before >= 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ((2, 3, 4), (5, 6, 7), True),
+        ((2, 3, 2), (5, 6, 5), True),
+        ((2, 3, 4), (5, 6, 5), False),
+        ((2, 3, 4), (5, 6, 1), False),
+    ],
+)
+def test_a_form_has_equalities_of_sizes(one: tuple[int, ...], other: tuple[int, ...], same: bool) -> None:
+    graphs = [build(lambda x: call("sin", x), [typed(float32, *shape)]) for shape in (one, other)]
+    assert (partition._form(graphs[0]) == partition._form(graphs[1])) == same
+
+
+def test_updates_behind_the_last_commit_are_apart() -> None:
+    count = ag.Variable(0.0)
+    variables = [ag.Variable(np.zeros(4, np.float32)) for _ in range(4)]
+
+    @ag.function(jit_compile=False)
+    def f(x, place):
+        count.assign_add(1.0)
+        for variable in variables:
+            variable.assign(ag.cos(ag.sin(variable)) + variable)
+        chosen = ag.gather(x, place)
+        count.assign_add(1.0)
+        for variable in variables:
+            variable.assign(ag.tanh(ag.sin(variable)) + variable)
+        return chosen
+
+    graph = f.get_concrete_function(ag.TensorSpec([4], ag.float32), ag.TensorSpec([], ag.int32)).graph
+    assert insert_commits(graph)
+    parts = split_run(graph.nodes, 100)
+    names = [[node.op.name for node in part] for part in parts]
+    (last,) = [number for number, part in enumerate(names) if "commit" in part]
+    assert last == 0
+    assert names[last].count("assign") == 5, "one subgraph, in order"
+    updates = [part for part in names[1:] if "tanh" in part]
+    assert [sorted(part) for part in updates] == [["add", "assign", "sin", "tanh"]] * 4
+
+
+def test_what_has_a_kernel_already_is_compiled_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "SEGMENT_LIMIT", 6)
+    order: list[int] = []
+    compile_step = partition._Step.compile
+
+    def noting(step: Any, made: Any) -> bool:
+        order.append(step.inputs[1].type.shape[2])
+        return compile_step(step, made)
+
+    monkeypatch.setattr(partition._Step, "compile", noting)
+    # The second layer has as many filters as channels, and so has the fourth.
+    executable.finished(executable.compilation(layers(40, 50, 50, 60, 60), None, set()))
+    assert order == [40, 50, 50, 60]
 
 
 def test_types_are_part_of_a_pattern() -> None:
@@ -218,7 +302,7 @@ def test_an_operation_on_very_many_values_stays_on_the_interpreter_where_a_graph
 
 def test_a_long_compilation_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "_LONG", 50)
-    monkeypatch.setattr(partition.graph_cache, "description", lambda graph: str(id(graph)))  # nothing is shared
+    monkeypatch.setattr(partition, "_form", lambda graph: (id(graph),))  # nothing is shared
 
     @ag.function
     def unrolled(x: Any) -> Any:
