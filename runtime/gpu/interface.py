@@ -145,7 +145,7 @@ class Backend(Protocol):
     """A GPU.
 
     name                   what its maker calls it
-    record                 what gives an emulated thread its place (`runtime.llvm.device.Entry`); None: the hardware
+    record                 what gives an emulated thread its place (`llvm.device_calls.Entry`); None: the hardware
     dlpack_type, ordinal   the type of its memory in DLPack, and its number there
     compute_capability     of NVIDIA's
     entered                a block around several calls, which makes them cheaper

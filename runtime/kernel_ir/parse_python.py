@@ -43,7 +43,7 @@ from runtime.kernel_ir.ir import (
     While,
     range_bounds,
 )
-from runtime.kernel_ir.parsing import parse
+from runtime.kernel_ir.safe_parsing import parse
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, SCALARS, UINT64, Unsupported
 
 _BINARY = {

@@ -193,7 +193,7 @@ CALLS: dict[str, Rule] = {
             "substitute_each",
         )
     },
-    # Functions that only kernels in SPMD form call (`llvm/device.py`).
+    # Functions that only kernels in SPMD form call (`llvm/device_calls.py`).
     **{
         f"gpu.{name}": _fixed(INT64)
         for name in (

@@ -9,9 +9,9 @@ import runtime.codegen
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.parse_python import block as statements_of
 from runtime.kernel_ir.parse_python import function, parse_expression, parse_functions
-from runtime.kernel_ir.parsing import parse
 from runtime.kernel_ir.print_python import expression, lines
 from runtime.kernel_ir.print_python import function as printed
+from runtime.kernel_ir.safe_parsing import parse
 from runtime.kernel_ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT64, Unsupported
 from runtime.kernel_ir.verify import verify
 

@@ -22,7 +22,7 @@ from runtime.kernel_ir.types import (
     Type,
 )
 from runtime.kernel_ir.verify import InvalidKernel, verify
-from runtime.llvm import calls, device
+from runtime.llvm import calls, device_calls
 from runtime.llvm.infer import Inference
 from runtime.llvm.program import Program
 from tests.llvm.kernels import needed
@@ -117,7 +117,7 @@ def test_every_function_in_the_table_exists() -> None:
     known = {*result_types.FORMULAS, *library.functions, *(name for module, name in calls.BUILTINS if module == "lib")}
     named = {name.removeprefix("lib.") for name in result_types.CALLS if name.startswith("lib.")}
     assert named <= known
-    machine = {f"{module}.{name}" for module, name in device.BUILTINS if module == "gpu"}
+    machine = {f"{module}.{name}" for module, name in device_calls.BUILTINS if module == "gpu"}
     assert {name for name in result_types.CALLS if name.startswith("gpu.")} == machine
 
 

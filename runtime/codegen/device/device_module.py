@@ -18,7 +18,7 @@ from runtime.codegen.math import vector_intrinsics
 from runtime.gpu import emulator
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import Array, Scalar, Type, Unsupported, signature
-from runtime.llvm import device, target
+from runtime.llvm import device_calls, target
 from runtime.llvm.device_layout import MOST_BLOCKS
 from runtime.llvm.function_builder import defined
 from runtime.llvm.program import Program
@@ -119,7 +119,7 @@ def spmd_of(source: KernelSource) -> Kernel:
 
 
 def device_module(source: KernelSource, record: str | None = None) -> DeviceModule:
-    """A kernel for a GPU; for this computer, where `record` gives a thread's record (`runtime/llvm/device.py`).
+    """A kernel for a GPU; for this computer, where `record` gives a thread's record (`runtime/llvm/device_calls.py`).
 
     Raises NotOnDevice.
     """
@@ -128,9 +128,9 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     functions, given = kernel.functions, kernel.given
     signature_text = signature_with(source.signature, given)
     symbol = "kernel"
-    program = Program(functions, library(), builtins=device.BUILTINS, spmd=True)
+    program = Program(functions, library(), builtins=device_calls.BUILTINS, spmd=True)
     try:
-        text = program.text("kernel", signature_text, symbol, device.Entry(record))
+        text = program.text("kernel", signature_text, symbol, device_calls.Entry(record))
     except Unsupported as reason:
         raise NotOnDevice(str(reason)) from reason
     parameters = signature(signature_text)

@@ -28,7 +28,7 @@ from runtime.gpu.interface import BLOCK, HostMemory, OutOfMemory, Shape
 from runtime.gpu.memory import HOST_MEMORY, Buffer, DeviceArray, LogicalGPU
 from runtime.kernel_ir.types import Array, Scalar, Type, results
 from runtime.llvm import device_layout as layout
-from runtime.llvm.device import slots
+from runtime.llvm.device_calls import slots
 from runtime.profiling import span
 
 _HEAP = 1 << 20  # bytes, initially

@@ -1,6 +1,6 @@
 """The library of kernels in SPMD form: that of the processor (`kernel_library`), with some functions for many threads.
 
-`gpu` stands for the functions that identify and synchronise threads (`runtime/llvm/device.py`).
+`gpu` stands for the functions that identify and synchronise threads (`runtime/llvm/device_calls.py`).
 """
 
 from __future__ import annotations

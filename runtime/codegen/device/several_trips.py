@@ -33,7 +33,7 @@ from typing import Any
 from runtime.codegen import cost_model
 from runtime.codegen.device.kernel import Kernel, Strided, fresh_name, names_of
 from runtime.kernel_ir import ir, result_types
-from runtime.llvm.device import BUILTINS
+from runtime.llvm.device_calls import BUILTINS
 
 _VECTOR = 4  # elements that one instruction loads or stores
 

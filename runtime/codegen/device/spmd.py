@@ -46,7 +46,7 @@ from runtime.codegen.device.pending_accesses import Pending
 from runtime.codegen.device.shared_rows import MOST_COLUMNS, by_columns, by_warps, goes_down_columns, trips
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64, Array, Scalar, Type
-from runtime.llvm.device import BUILTINS
+from runtime.llvm.device_calls import BUILTINS
 from runtime.llvm.device_layout import MOST_BROADCAST, MOST_DETAILS
 from runtime.llvm.infer import Inference
 from runtime.llvm.program import Library, Program

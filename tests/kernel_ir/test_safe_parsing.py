@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.kernel_ir import parsing
+from runtime.kernel_ir import safe_parsing
 
 
 class Gate:
@@ -38,19 +38,19 @@ def gate() -> Iterator[Gate]:
 
 
 def test_who_parses_is_known(gate: Gate) -> None:
-    assert parsing._somebody_parses()
+    assert safe_parsing._somebody_parses()
     gate.leave.set()
-    while parsing._somebody_parses():
+    while safe_parsing._somebody_parses():
         pass
 
 
 def test_a_kernel_waits_for_who_parses(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "_IS_CONCERNED", True)
-    monkeypatch.setattr(parsing, "_TIMEOUT", 30.0)
+    monkeypatch.setattr(safe_parsing, "_IS_CONCERNED", True)
+    monkeypatch.setattr(safe_parsing, "_TIMEOUT", 30.0)
     done = threading.Event()
 
     def work() -> None:
-        assert ast.dump(parsing.parse("y = 1")) == ast.dump(ast.Module([ast.parse("y = 1").body[0]], []))
+        assert ast.dump(safe_parsing.parse("y = 1")) == ast.dump(ast.Module([ast.parse("y = 1").body[0]], []))
         done.set()
 
     thread = threading.Thread(target=work)
@@ -63,9 +63,9 @@ def test_a_kernel_waits_for_who_parses(gate: Gate, monkeypatch: pytest.MonkeyPat
 
 
 def test_nobody_waits_for_ever(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "_IS_CONCERNED", True)
-    monkeypatch.setattr(parsing, "_TIMEOUT", 0.01)
-    assert isinstance(parsing.parse("y = 1"), ast.Module)
+    monkeypatch.setattr(safe_parsing, "_IS_CONCERNED", True)
+    monkeypatch.setattr(safe_parsing, "_TIMEOUT", 0.01)
+    assert isinstance(safe_parsing.parse("y = 1"), ast.Module)
     deadline = time.monotonic() + 30
     while not gc.isenabled() and time.monotonic() < deadline:
         time.sleep(0.001)  # a compiler's thread may be parsing, too
