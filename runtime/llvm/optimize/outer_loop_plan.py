@@ -20,7 +20,7 @@ that fails, hides the error.)
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -224,12 +224,15 @@ def _with_split_sums(types: Any, body: ir.Block) -> ir.Block:
         before: ir.Block = []
         after: ir.Block = []
         counts = uses.counts([item])
-        assignments = [each for each in ir.walk([item]) if isinstance(each, ir.Assign)]
+        assignments: dict[str, list[ir.Assign]] = defaultdict(list)
+        for each in ir.walk([item]):
+            if isinstance(each, ir.Assign) and len(each.targets) == 1:
+                assignments[each.targets[0]].append(each)
         for name in sorted(uses.assigned([item]) - {ir.TICKS}):
             type_ = types.variables[name]
             if not isinstance(type_, Scalar) or type_.is_float or type_ == BOOL:
                 continue
-            additions = [each for each in assignments if _is_addition(each, name)]
+            additions = [each for each in assignments[name] if _is_addition(each)]
             if not additions or counts[name] != 2 * len(additions):
                 continue  # it is read elsewhere
             partial = ir.Var(f"{name}.sum")
@@ -244,12 +247,10 @@ def _with_split_sums(types: Any, body: ir.Block) -> ir.Block:
     return result
 
 
-def _is_addition(item: ir.Assign, name: str) -> bool:
-    """Whether a statement is `name = name + e`, perhaps with a conversion."""
+def _is_addition(item: ir.Assign) -> bool:
+    """Whether an assignment to one variable is `name = name + e`, perhaps with a conversion."""
     value = item.value.operand if isinstance(item.value, ir.Convert) else item.value
-    return (
-        item.targets == (name,) and isinstance(value, ir.Binary) and value.op == "+" and value.left == ir.Var(name)
-    )  # fmt: skip
+    return isinstance(value, ir.Binary) and value.op == "+" and value.left == ir.Var(item.targets[0])
 
 
 # --- the two parts of a trip -----------------------------------------------------------------------------------------
