@@ -144,7 +144,8 @@ def test_not_python(value):
 
 def test_exec_without_text():
     space = {}
-    exec("def f(): return 1", space)
+    # From Python 3.13 on, `python -c` registers its own text as that of "<string>".
+    exec(compile("def f(): return 1", "<made>", "exec"), space)
     with pytest.raises(SourceUnavailable, match="linecache"):
         find(space["f"])
 
