@@ -53,6 +53,13 @@ def load(name: str) -> Any:
     return module
 
 
+def environment(cache: str | None = None) -> dict[str, str]:
+    """Of a process that measures, perhaps with a cache of kernels of its own. Python keeps the bytecode of our modules,
+    as it does of installed ones, which the peers are."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return own if cache is None else {**own, "AUTOGRAPH_CACHE_DIR": cache}
+
+
 def version(name: str) -> str | None:
     """The version of a library, without importing it; None if it isn't installed. (Ours may run from a checkout.)"""
     if name == AUTOGRAPH:

@@ -200,7 +200,8 @@ def import_times(rounds: int = 3) -> dict[str, float | None]:
         for name, measured in times.items():
             began = time.perf_counter()
             code = f"import {name}" if name else ""
-            subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
+            command = [sys.executable, "-c", code]
+            subprocess.run(command, check=True, capture_output=True, env=peers.environment(), timeout=120)
             measured.append(time.perf_counter() - began)
     empty = statistics.median(times.pop(""))
     return {name: statistics.median(times[name]) - empty if name in times else None for name in peers.DISTRIBUTIONS}

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import peers
 from benchmarks.report import machine, seconds
 from benchmarks.training_worker import AUTOGRAPH, MODELS
 from benchmarks.workers import table
@@ -147,11 +148,9 @@ def check(model: str, found: Mapping[str, Times]) -> None:
 
 
 def environment(cache: str) -> dict[str, str]:
-    """Of a process: an empty cache of kernels, and this project where it may be looked for. Python keeps the bytecode
-    of its modules, as it does of installed ones, which the peers are."""
+    """Of a process: `peers.environment`, and this project where it may be looked for."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**own, "AUTOGRAPH_CACHE_DIR": cache, "PYTHONPATH": path}
+    return {**peers.environment(cache), "PYTHONPATH": path}
 
 
 def available(python: str) -> list[str]:

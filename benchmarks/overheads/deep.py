@@ -5,7 +5,6 @@ with an empty cache of kernels.
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
+from benchmarks import peers
 
 LAYERS, WIDTH, BATCH = 60, 64, 32
 
@@ -26,7 +26,7 @@ def measure(quick: bool = False) -> dict[str, float]:
     adds."""
     with tempfile.TemporaryDirectory(prefix="autograph-benchmarks-", ignore_cleanup_errors=True) as cache:
         command = [sys.executable, "-m", "benchmarks.overheads.deep", *(["--quick"] if quick else [])]
-        environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": cache}
+        environment = peers.environment(cache)
         root = Path(__file__).resolve().parent.parent.parent
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, timeout=300)
     if done.returncode:

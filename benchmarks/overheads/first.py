@@ -49,7 +49,7 @@ def measure(quick: bool = False, only: Sequence[str] | None = None) -> dict[str,
         for label in (*OURS, *list(LIBRARIES)[1:]):
             if _library(label) == "autograph" or peers.version(_library(label)) is not None:
                 folder = os.path.join(cache, "compiled" if label == COMPILED else "default")
-                environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": folder}
+                environment = peers.environment(folder)
                 taken = ((name, _in_a_process(label, name, environment)) for name in names)
                 found[label] = {name: times for name, times in taken if times is not None}
     return found
