@@ -15,7 +15,6 @@ import numpy as np
 
 from autograph.data.elements import as_element, call
 from autograph.data.plans import Follower, Plan, Zipped
-from autograph.data.seeds import SeedsInProgram
 from runtime import composites, dtypes, nest
 from runtime.errors import FailedPreconditionError
 from runtime.spec import TensorSpec
@@ -131,15 +130,11 @@ class MappedDatasets(Follower):
 def computed(plan: Plan) -> list[SymbolicTensor]:
     """The tensors that a plan has from the program: its holes' and those that it holds, each once."""
     held = [getattr(plan, name) for name in plan.held]
-    own = [plan.handle] if isinstance(plan, Hole) else [leaf for part in held for leaf in _leaves(part)]
+    own = [plan.handle] if isinstance(plan, Hole) else composites.flatten(held, expand_composites=True)
     found = {id(leaf): leaf for leaf in own if isinstance(leaf, SymbolicTensor)}
     for source in plan.sources:
         found.update({id(leaf): leaf for leaf in computed(source)})
     return list(found.values())
-
-
-def _leaves(held: Any) -> list[Any]:
-    return [held.handle] if isinstance(held, SeedsInProgram) else composites.flatten(held, expand_composites=True)
 
 
 def filled(plan: Plan, given: dict[int, EagerTensor]) -> Plan:
@@ -151,11 +146,8 @@ def filled(plan: Plan, given: dict[int, EagerTensor]) -> Plan:
     made = copy.copy(plan)
     for name in plan.held:
         held = getattr(plan, name)
-        values = [given.get(id(leaf), leaf) for leaf in _leaves(held)]
-        if isinstance(held, SeedsInProgram):
-            setattr(made, name, values[0]._array.item())
-        else:
-            setattr(made, name, composites.pack_sequence_as(held, values, expand_composites=True))
+        values = [given.get(id(leaf), leaf) for leaf in composites.flatten(held, expand_composites=True)]
+        setattr(made, name, composites.pack_sequence_as(held, values, expand_composites=True))
     if isinstance(made, Zipped):
         made.structure = nest.map_structure(lambda each: filled(each, given), made.structure)
         made.flat = nest.flatten(made.structure)

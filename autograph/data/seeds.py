@@ -6,6 +6,7 @@ A dataset that is made in a traced function is another one in each run, as in Te
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,10 @@ class Seeds:
 
 
 class SeedsInProgram:
-    """The seeds of a dataset that a traced function makes: each run has others, which a tensor of one object holds."""
+    """The seeds of a dataset that a traced function makes: each run has others, which a tensor of one object holds.
+
+    It is a structure of that tensor; rebuilt with the tensor's value it is that run's `Seeds`.
+    """
 
     def __init__(self, own: tuple[int, int] | None, is_new_each_time: bool) -> None:
         """own: None if each run draws its own."""
@@ -67,6 +71,13 @@ class SeedsInProgram:
             return array
 
         self.handle = apply(HOST_CALL, (), {"function": made, "types": (TensorType(dtypes.string, ()),)})[0]
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return None, (self.handle,)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Seeds:
+        return components[0]._array.item()
 
 
 def words(first: int, second: int) -> philox.Words:

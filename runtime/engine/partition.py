@@ -65,24 +65,23 @@ def compilation(
         return None
     original = graph
     graph, given, steps = _steps(graph, tier_up)
-    if not any(step.native for step in steps):
+    waiting = [step for step in steps if step.native]
+    if not waiting:
         return None
-    forms = {step: _form(step.part) for step in steps if step.native}
-    work = sum({forms[step]: step.operations() for step in forms}.values())
+    work = sum({step.form: step.operations() for step in waiting}.values())
     if work > _LONG:
         failures.warn_of_length(original, work, warned)
     run = _Sequence(graph, steps)
     call = (lambda inputs: run([*inputs, *given])) if given else run
     made: dict[str, Call] = {}
     known: set[tuple] = set()  # forms of which a kernel was compiled
-    waiting = list(forms)
     while waiting:
-        spent = dict.fromkeys(forms.values(), 0.0)
+        spent: dict[tuple, float] = dict.fromkeys((each.form for each in waiting), 0.0)
         for each in waiting:
-            spent[forms[each]] += each.spent
-        step = max(waiting, key=lambda each: _urgency(each, forms[each] in known, spent[forms[each]]))
+            spent[each.form] += each.spent
+        step = max(waiting, key=lambda each: _urgency(each, each.form in known, spent[each.form]))
         waiting.remove(step)
-        known.add(forms[step])
+        known.add(step.form)
         is_new = step.compile(made)
         run.take(step)
         if is_new:
@@ -190,13 +189,12 @@ def _steps(
 def _neighbours(steps: Sequence[_Step]) -> list[list[_Step]]:
     """The steps, where neighbours are one if nothing else shares their kernels, or if they are so short that sharing
     gains nothing: each kernel costs a call, and loop nests of several kernels can't be fused."""
-    forms = [_form(step.part) for step in steps]
-    count = Counter(forms)
+    count = Counter(step.form for step in steps)
     joined: list[list[_Step]] = []
     is_open = False  # whether more may join the last group
     weight = 0  # of the last group
-    for step, form in zip(steps, forms):
-        may_join = step.native and (count[form] == 1 or len(step.nodes) <= _FEW)
+    for step in steps:
+        may_join = step.native and (count[step.form] == 1 or len(step.nodes) <= _FEW)
         more = _weight(step.nodes)
         if may_join and is_open and weight + more <= SEGMENT_LIMIT:
             joined[-1].append(step)
@@ -311,6 +309,11 @@ class _Step:
         if all(map(is_constant, nodes)):
             values = interpret(self.part, [])
             self.call = lambda inputs: values
+
+    @functools.cached_property
+    def form(self) -> tuple:
+        """What it has in common with other steps that may share its kernel."""
+        return _form(self.part)
 
     @functools.cached_property
     def described(self) -> str | None:
