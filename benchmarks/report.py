@@ -196,12 +196,12 @@ def import_times(rounds: int = 3) -> dict[str, float | None]:
     """Seconds that a fresh process takes to import each library, less those of an empty one; None if it isn't there."""
     installed = [name for name in peers.DISTRIBUTIONS if peers.version(name) is not None]
     times: dict[str, list[float]] = {name: [] for name in ("", *installed)}
+    environment = peers.environment()
     for _ in range(rounds):
         for name, measured in times.items():
+            command = [sys.executable, "-c", f"import {name}" if name else ""]
             began = time.perf_counter()
-            code = f"import {name}" if name else ""
-            command = [sys.executable, "-c", code]
-            subprocess.run(command, check=True, capture_output=True, env=peers.environment(), timeout=120)
+            subprocess.run(command, check=True, capture_output=True, env=environment, timeout=120)
             measured.append(time.perf_counter() - began)
     empty = statistics.median(times.pop(""))
     return {name: statistics.median(times[name]) - empty if name in times else None for name in peers.DISTRIBUTIONS}

@@ -118,8 +118,8 @@ class _Wrapper(FunctionBuilder):
 
 def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
     """The C function for a kernel. releases: whether it releases the interpreter lock while the kernel runs."""
-    # A kernel with loops takes much longer than its wrapper.
-    # Optimised: what LLVM knows of the sizes here it also uses in the kernel, which makes a loop nest twice as fast.
+    # Optimised, though it runs once in a call: what LLVM knows of the sizes here it also uses in the kernel, which can
+    # make a loop nest twice as fast.
     w = _Wrapper(f"define ptr @{symbol}(ptr %self, ptr %arguments, i64 %count) nounwind")
     w.require(w.binary("icmp eq", "%count", len(parameters)), "bad")
     given: list[str] = []
