@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from autograph.function.polymorphic import Function
 from autograph.naming import argument_names, result_names, trace_to_export
 from runtime import nest
 from runtime.autodiff.tape import GradientTape
+from runtime.dataclass import dataclass
 from runtime.errors import InvalidArgumentError, UnimplementedError
 from runtime.graph.ir import Graph, Value, copy_graph
 from runtime.graph.passes.rewrites.commits import remove_commits

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import linecache
 import sys
-from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
+from runtime.dataclass import dataclass
 from runtime.errors import is_own_file, keep_refusal, place
 
 # What the blocks of a converted function are called.

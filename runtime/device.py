@@ -13,10 +13,10 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runtime.context import ctx, hold_back, placing
+from runtime.dataclass import dataclass
 from runtime.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

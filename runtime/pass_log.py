@@ -13,9 +13,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from runtime.dataclass import dataclass
 from runtime.profiling import span
 
 # Makes a program's text. The dictionary is the printer's: it keeps names in it, so that a value has one name in all

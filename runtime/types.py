@@ -7,8 +7,7 @@ type ::= TensorType(dtype, shape)      shape: tuple of int | None, or None for a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.shapes import Shape, format_shape
 

@@ -6,12 +6,12 @@ import difflib
 import re
 import sys
 import tokenize
-from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
 from autograph.syntax.definitions import Definition, definitions
 from autograph.syntax.parse import parse
+from runtime.dataclass import dataclass
 
 STDIN = "<stdin>"
 DISTRIBUTION = "autograph-numba"

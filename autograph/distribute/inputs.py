@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from autograph.data.iterators import shuffles_of
 from autograph.data.options import AutoShardPolicy
 from autograph.data.rows import number_of_rows, rows_between
 from runtime import composites
+from runtime.dataclass import dataclass
 from runtime.ops.elementwise.arithmetic import minimum
 
 

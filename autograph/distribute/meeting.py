@@ -16,12 +16,12 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from autograph.distribute.contexts import place_of_user
 from autograph.operators.live import frames_from, pending
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 from runtime.thread_state import captured_state
 
 

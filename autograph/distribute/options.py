@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from runtime.dataclass import dataclass
 
 
 class CommunicationImplementation(enum.Enum):

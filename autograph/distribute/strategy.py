@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from autograph.data.dataset import Dataset
@@ -23,6 +22,7 @@ from autograph.distribute.contexts import (
 from autograph.distribute.inputs import DistributedDataset, InputContext, part_of_batches
 from autograph.operators.calls import converted_argument
 from runtime import nest
+from runtime.dataclass import dataclass
 from runtime.ops import collective
 from runtime.ops.arrays.reduce import reduce_mean, reduce_sum
 from runtime.ops.arrays.shape_ops import shape

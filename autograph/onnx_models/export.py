@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from autograph.function.concrete import ConcreteFunction
 from autograph.function.polymorphic import Function
 from autograph.naming import argument_names, result_names, trace_to_export
 from runtime import nest
+from runtime.dataclass import dataclass
 from runtime.errors import UnimplementedError
 from runtime.staged_list import StagedList
 from runtime.storage.files import write_atomically

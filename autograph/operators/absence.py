@@ -17,12 +17,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from autograph.errors import Location, StagingError
 from autograph.operators.structure import flatten, map_leaves
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 from runtime.errors import NoneValueError, UnsetAttributeError, UnsetItemError, UnsetVariableError
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor

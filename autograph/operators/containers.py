@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,6 +21,7 @@ from autograph.operators.live import is_run_over
 from autograph.operators.state import Slot
 from autograph.operators.structure import children, is_frozen, rebuild
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 from runtime.ops.convert import is_tensor_like
 from runtime.staged_list import Moved, StagedList, moved
 

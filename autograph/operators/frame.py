@@ -14,7 +14,6 @@ import dis
 import functools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -34,6 +33,7 @@ from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_
 from autograph.operators.structure import children, flatten, rebuild
 from autograph.operators.symbolic import is_weak
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor

@@ -19,7 +19,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType, FrameType
 from typing import Any
 
@@ -27,6 +27,7 @@ from autograph.errors import is_own_file
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import map_leaves
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 from runtime.thread_state import propagated
 
 # What tells which variable a slot is, from one trace of a loop to the next.

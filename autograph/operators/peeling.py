@@ -13,7 +13,7 @@ one is taken back, and the loop is staged from its start, where that can be done
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CellType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,6 +25,7 @@ from autograph.operators.state import Block, read_cell, slots
 from autograph.operators.symbolic import truth
 from autograph.operators.unbound import run
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 
 
 @dataclass

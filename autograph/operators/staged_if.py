@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
@@ -66,6 +66,7 @@ from autograph.operators.unbound import run
 from autograph.operators.unfinished import Unfinished
 from runtime import dtypes
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.extension_types.values import ExtensionType
 from runtime.graph.builder import Region, emit_cond, trace_region

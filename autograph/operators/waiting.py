@@ -11,13 +11,13 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from autograph.operators.by_code import remembered
 from autograph.operators.calls import is_library
 from autograph.operators.live import ATOMS, frames_from, places_of
+from runtime.dataclass import dataclass
 
 # Instructions that leave what they take on the stack, or only add to it.
 _LOADS = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_NAME")

@@ -13,7 +13,7 @@ import contextlib
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.collectives import world
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.errors import DataLossError, NotFoundError
 from runtime.storage import files, tensors

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from autograph.saving.checkpoint_files import index_of, prefix_of
 from runtime.collectives import world
+from runtime.dataclass import dataclass
 from runtime.errors import DataLossError, NotFoundError
 from runtime.storage.files import read_document, write_document
 

@@ -9,7 +9,6 @@ region read what they stand for, and the node reads the results of its regions.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from autograph.summaries.write import _write, summary_scope
 from autograph.summaries.writers import FileWriter, should_record_summaries, state
 from runtime import profiling
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.names import operation_names
 from runtime.graph.operations import GraphDef

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from autograph.summaries.event_files import EventFile, metadata_of, protos
 from autograph.summaries.writers import FileWriter, run, should_record_summaries, state
 from runtime import dtypes
 from runtime.context import ctx, name_scope
+from runtime.dataclass import dataclass
 from runtime.errors import InvalidArgumentError
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast

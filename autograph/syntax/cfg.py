@@ -19,12 +19,13 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import gast
 
 from autograph.syntax.effects import Effects, captures, effects_of
+from runtime.dataclass import dataclass
 
 
 class Point:

@@ -9,12 +9,12 @@ square = lambda x: x * x          square
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import gast
 
 from autograph.syntax.scopes import activity, function_scope
+from runtime.dataclass import dataclass
 
 _FUNCTIONS = (gast.FunctionDef, gast.AsyncFunctionDef)
 

@@ -15,7 +15,6 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import gast
@@ -23,6 +22,7 @@ import gast
 from autograph.syntax.cfg import Graph, Point, build
 from autograph.syntax.scopes import Activities, function_scope, own_scope
 from autograph.syntax.walk import walk
+from runtime.dataclass import dataclass
 
 
 @dataclass(frozen=True)

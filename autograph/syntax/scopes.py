@@ -15,13 +15,14 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import gast
 
 from autograph.syntax.names import Path
 from autograph.syntax.walk import Visitor, children
+from runtime.dataclass import dataclass
 
 _EMPTY: frozenset[Any] = frozenset()
 

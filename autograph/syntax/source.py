@@ -27,12 +27,12 @@ import time
 import types
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from autograph.syntax.compiled import class_of, compile_like, same_code
 from autograph.syntax.parse import from_ast, positions_from_line, python_ast
 from autograph.syntax.prompt import typed_lines
+from runtime.dataclass import dataclass
 
 _HEADS = ("def", "async", "@")
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

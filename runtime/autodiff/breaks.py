@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from runtime.dataclass import dataclass
 from runtime.graph.callers import user_span
 from runtime.ops.table import OPS
 

@@ -11,9 +11,9 @@ apply to loops that the user didn't have in mind, so a loop that can't keep to t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from runtime.dataclass import dataclass
 from runtime.graph.ir import Node
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from runtime import nest
 from runtime.autodiff.tape import GradientTape
+from runtime.dataclass import dataclass
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from runtime import dtypes, errors
 from runtime.autodiff.calls import is_differentiable
 from runtime.autodiff.tape import GradientTape
 from runtime.context import ctx, init_scope
+from runtime.dataclass import dataclass
 from runtime.ops.control import result_types, results_of
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply

@@ -15,11 +15,12 @@ around this one changes in place counts as saved, since that loop would have to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from runtime import shapes
 from runtime.autodiff.calls import is_differentiable
+from runtime.dataclass import dataclass
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.updates import Origins

@@ -9,7 +9,6 @@ Both are ordinary graphs: they can be optimised, compiled and differentiated aga
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runtime.autodiff import late, rules  # noqa: F401 - adjoints of control flow and of deferred calls
@@ -17,6 +16,7 @@ from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.residuals import can_repeat
 from runtime.autodiff.reverse import Cotangents, walk_back, with_slices
+from runtime.dataclass import dataclass
 from runtime.graph.builder import Builder
 from runtime.graph.ir import Graph, Substitution, Value, copy_graph, copy_nodes
 from runtime.graph.passes.dead_code import remove_dead_code

@@ -6,7 +6,8 @@ All workers must choose alike, so these are constants: nothing is measured while
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from runtime.dataclass import dataclass
 
 # Arrays up to this many bytes, of all workers together, are sent to all in one step.
 SHORT = 1 << 16

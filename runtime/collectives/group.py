@@ -22,13 +22,13 @@ import contextlib
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runtime.collectives.background import Background, Pending
 from runtime.collectives.cost_model import BACKGROUND, SHARED_MEMORY, SHORT
+from runtime.dataclass import dataclass
 from runtime.errors import InvalidArgumentError, UnavailableError
 from runtime.profiling import span
 

@@ -19,10 +19,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen.backends import driver as kernels
+from runtime.dataclass import dataclass
 from runtime.ops.linalg.blas import one_thread
 
 # Python runs one thread at a time. A compiler that started at once would double the time of the call that requests it,

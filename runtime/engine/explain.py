@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from runtime.codegen.backends import graph_cache, llvm_backend
@@ -23,6 +23,7 @@ from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower, why_interpreted
 from runtime.codegen.passes import parallelize
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 from runtime.device import gpu_named, parse
 from runtime.engine import settings
 from runtime.engine.executable import Executable

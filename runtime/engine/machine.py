@@ -12,11 +12,11 @@ import functools
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from runtime.codegen.passes.parallelize import thread_count
+from runtime.dataclass import dataclass
 
 _BYTES = 32 << 20
 _SIZE = 512

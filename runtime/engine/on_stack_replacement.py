@@ -17,12 +17,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.driver import urgent_compilation
 from runtime.collecting import rarely
+from runtime.dataclass import dataclass
 from runtime.engine import background
 from runtime.engine.compile_cost import python_seconds, threshold
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes

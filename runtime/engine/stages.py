@@ -20,7 +20,7 @@ import bisect
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from runtime.autodiff.calls import is_differentiable
 from runtime.codegen.backends import driver
@@ -29,6 +29,7 @@ from runtime.codegen.device.kernel import Kernel, NotOnDevice, printed
 from runtime.codegen.device.pipeline import run_passes
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import is_native, lower
+from runtime.dataclass import dataclass
 from runtime.engine.explain import Stay, note_stays
 from runtime.engine.explain_text import describe_stay
 from runtime.engine.function import GraphFunction

@@ -9,9 +9,10 @@ compile f        3.2 ms  41.0 ms
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
+from runtime.dataclass import dataclass
 from runtime.profiling import Event, Profile
 
 # Rows shorter than this fraction of the whole are left out, with the rows nested in them.

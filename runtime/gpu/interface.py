@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+
+from runtime.dataclass import dataclass
 
 # What a launch is given, by its kind: addresses, and numbers in LLVM's types, with 'u' before those of unsigned ones.
 C_TYPES: dict[str, Any] = {

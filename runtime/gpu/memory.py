@@ -11,12 +11,12 @@ import gc
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runtime import errors
+from runtime.dataclass import dataclass
 from runtime.gpu.interface import Backend, HostMemory, OutOfMemory
 from runtime.profiling import span
 

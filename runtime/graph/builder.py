@@ -14,11 +14,12 @@ A region that only reads state captures it; one that writes it carries it (`whil
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from runtime import errors
 from runtime.context import ctx
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.graph.callers import user_place, user_span
 from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes

@@ -14,12 +14,12 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from runtime import errors, freed_memory
+from runtime.dataclass import dataclass
 from runtime.graph.hot_loops import HotLoop
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import AT_SPAN, at_span, note_span, with_op

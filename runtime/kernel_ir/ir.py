@@ -37,9 +37,8 @@ and compared by identity. An expression reads memory only through `Load`, and ha
 those that write one stand in `Run`). What a statement reads is `variables` below, what it assigns `targets`.
 
 `type` is the machine type of an expression's value (`types.py`). Who makes a variable states its type; any other
-expression gets its own when it is made, from those of its operands (`result_types.py`). Library functions are generic,
-so that their variables have no types (None), and inference finds them for each call (`runtime/llvm/infer.py`); the same
-holds for kernels that are known as text.
+expression gets its own when it is made, from those of its operands (`result_types.py`). Library functions are generic:
+their variables have no types (None), and inference finds them for each call (`llvm/infer.py`); so in kernels from text.
 """
 
 from __future__ import annotations
@@ -47,9 +46,10 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, overload
 
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import result_types
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type, Unsupported, unified
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from runtime.dataclass import dataclass
 
 
 class Unsupported(Exception):

@@ -7,9 +7,9 @@ intrinsics for numba, are in the table `BUILTINS` here; the types of their resul
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import result_types
 from runtime.kernel_ir.types import (
     BFLOAT16,

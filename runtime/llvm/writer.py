@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import collections
 import struct
-from dataclasses import dataclass
 from typing import Any
 
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
 from runtime.llvm.function_builder import UNLIKELY, FunctionBuilder

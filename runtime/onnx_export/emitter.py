@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -20,6 +19,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from runtime import dtypes
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import Node, Value

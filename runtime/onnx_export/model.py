@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
+from runtime.dataclass import dataclass
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import Graph, Value
 from runtime.graph.passes.pipeline import rewrite

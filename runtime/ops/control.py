@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from runtime import dtypes, errors, nest
 from runtime.context import ctx, init_scope
+from runtime.dataclass import dataclass
 from runtime.ops.arrays.reduce import reduce_all
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
 from runtime.ops.dispatch import apply, call

@@ -19,8 +19,10 @@ Constants, control flow and stacks are rows too; `graph/ir.py` says what their r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from runtime.dataclass import dataclass
 
 InferRule = Callable[[Sequence[Any], dict], tuple]
 ScalarRule = str | Callable[[Sequence[str], Sequence[Any], Any], str]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -31,6 +31,7 @@ from runtime.codegen.backends.numba_backend import compiler as numba_compiler
 from runtime.codegen.kernel.source import KernelSource, Slot
 from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.context import commit
+from runtime.dataclass import dataclass
 from runtime.dtypes import NARROW
 from runtime.ops.random.stateful import Borrowed
 from runtime.ops.stack import Stack, Store

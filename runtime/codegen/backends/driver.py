@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from runtime.codegen.backends import llvm_backend
 from runtime.codegen.backends.numba_backend import compiler as numba_compiler
 from runtime.codegen.cache import eviction, kernel_cache
 from runtime.codegen.kernel.source import KernelSource, Unreadable
+from runtime.dataclass import dataclass
 from runtime.llvm.ctrl_c import interrupts_deferred
 from runtime.profiling import span
 

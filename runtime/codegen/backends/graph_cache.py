@@ -17,7 +17,7 @@ import hashlib
 import os
 import pickle
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from runtime.codegen.backends import call_stub, llvm_backend
 from runtime.codegen.backends.driver import load_kernel, record_of
 from runtime.codegen.cache import kernel_cache
 from runtime.codegen.kernel.source import KernelSource
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.graph.ir import ConstantArray, Graph, Node, Value
 from runtime.graph.passes import options

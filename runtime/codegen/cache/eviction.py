@@ -13,11 +13,11 @@ import os
 import re
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.codegen.cache import private_files
 from runtime.codegen.cache.kernel_cache import FORMAT, KERNELS, cache_dir, kernel_folder
+from runtime.dataclass import dataclass
 
 DEFAULT_BOUND = 512 << 20
 _LEFT = 0.9  # of the limit, after an eviction

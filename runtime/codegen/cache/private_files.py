@@ -19,8 +19,9 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from runtime.dataclass import dataclass
 
 _HAS_OWNERS = hasattr(os, "geteuid")
 _MOST_LINKS = 40  # as many as Linux follows in one path

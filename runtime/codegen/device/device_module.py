@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.codegen.cache import kernel_cache
@@ -15,6 +14,7 @@ from runtime.codegen.device.library import formulas, library
 from runtime.codegen.device.pipeline import run_passes
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.math import vector_intrinsics
+from runtime.dataclass import dataclass
 from runtime.gpu import emulator
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import Array, Scalar, Type, Unsupported, signature

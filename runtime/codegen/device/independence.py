@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from runtime.codegen.device.counted_loops import leaves
 from runtime.codegen.symbolic.polynomial import Polynomial
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import Array, Type
 from runtime.llvm.optimize.outer_loop_plan import Uses

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from runtime.codegen.device.library import library
 from runtime.codegen.kernel.source import KernelSource
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import function as print_function
 from runtime.kernel_ir.types import Scalar, Type, signature

@@ -8,10 +8,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from runtime.codegen.device.kernel import FreshSize
 from runtime.codegen.device.several_trips import offset
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
 from runtime.llvm.device_layout import COLUMN_NUMBERS
 

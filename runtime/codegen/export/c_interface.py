@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from runtime import errors
 from runtime.codegen.kernel.source import ErrorSite, Interruption, KernelSource, Slot
 from runtime.codegen.passes.parallelize import ThreadCount
+from runtime.dataclass import dataclass
 from runtime.kernel_ir.types import SCALARS, Array, Scalar, results
 from runtime.llvm import memory
 from runtime.llvm.function_builder import FunctionBuilder, defined, definitions

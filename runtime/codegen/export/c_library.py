@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from runtime import errors
@@ -13,6 +13,7 @@ from runtime.codegen.export.raising import with_checks
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower
 from runtime.codegen.native_runtime import gemm, thread_pool
+from runtime.dataclass import dataclass
 from runtime.graph.ir import Graph
 from runtime.graph.spans import at_span
 from runtime.llvm import memory, target, threads

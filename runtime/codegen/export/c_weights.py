@@ -12,9 +12,9 @@ and arrays must fill the file without gaps or overlaps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from runtime import errors
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 
 # What the format calls the dtypes that kernels take.

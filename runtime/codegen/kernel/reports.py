@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from runtime.dataclass import dataclass
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from runtime import errors
 from runtime.codegen.kernel.reports import NestReport
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType, as_dtype, uint64
 from runtime.graph.spans import at_span, describe_span
 from runtime.kernel_ir import ir

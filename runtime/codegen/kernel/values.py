@@ -14,11 +14,11 @@ A dimension is an *atom*: the constant 1 or a variable. Two dimensions with the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen.kernel.scalars import machine_type
 from runtime.codegen.symbolic.ranges import Atom, Range
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.kernel_ir import ir
 

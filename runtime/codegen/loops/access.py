@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runtime.codegen.kernel.values import Array, Broadcast, Dims, Virtual, product
 from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.symbolic.ranges import Atom
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
 
 

@@ -27,7 +27,7 @@ read of the array. So everything pending is lowered before any write to memory (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from runtime.codegen.loops.access import Access, Loop, total
 from runtime.codegen.loops.builder import Bounds, KernelBuilder
 from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
 from runtime.codegen.symbolic.ranges import Atom
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.graph.ir import Value
 from runtime.kernel_ir import ir

@@ -15,7 +15,7 @@ group whose nest may fail (a divisor may be 0) is lowered before anything else t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from runtime.codegen import cost_model
@@ -26,6 +26,7 @@ from runtime.codegen.loops.concat_views import ConcatView
 from runtime.codegen.loops.loop_nest import Nest, broadcast_dims
 from runtime.codegen.loops.reductions import REDUCING
 from runtime.codegen.symbolic.ranges import checks, known_range
+from runtime.dataclass import dataclass
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes import options
 from runtime.graph.passes.rewrites.commits import may_fail

@@ -18,7 +18,7 @@ This is done only if positions are computed from the counter. In other loops, ve
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from runtime import dtypes
@@ -29,6 +29,7 @@ from runtime.codegen.lower.state import Lowering
 from runtime.codegen.symbolic.carry_ranges import is_conjunction
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, polynomial_of
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.making import known_array

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.kernel.source import ErrorSite, Interruption
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
 
 

@@ -12,8 +12,8 @@ Equal polynomials are equal objects for `==` and for dicts: terms are kept in or
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.print_python import expression
 

@@ -16,8 +16,8 @@ of an input, a new size, or an unknown one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from runtime.dataclass import dataclass
 from runtime.graph.ir import Graph, Node, Value
 from runtime.types import TensorType
 

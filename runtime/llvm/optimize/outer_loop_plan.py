@@ -22,9 +22,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Unsupported
 

@@ -6,12 +6,12 @@ Indices are checked: one out of range raises InvalidArgumentError, as TensorFlow
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runtime import dtypes, errors
+from runtime.dataclass import dataclass
 from runtime.dtypes import DTypeLike
 from runtime.ops.arrays.accumulate import accumulate
 from runtime.ops.arrays.creation import range as range_

@@ -11,12 +11,12 @@ between `complex`, `real` and `imag`; a loop in which something has none stays a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runtime import dtypes
+from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.making import add_op, constant_node, known_array

@@ -14,12 +14,12 @@ outside, so that the pieces that a run is cut into (`engine/run_splitting.py`) a
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runtime import dtypes
+from runtime.dataclass import dataclass
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.ops.arrays.shape_ops import ENSURE_SHAPE
 from runtime.ops.arrays.slicing import HOLE
