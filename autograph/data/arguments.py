@@ -20,7 +20,7 @@ from runtime.errors import InvalidArgumentError
 from runtime.ops.convert import convert_to_tensor
 from runtime.shapes import TensorShape, as_shape
 from runtime.spec import TensorSpec
-from runtime.tensor import SymbolicTensor
+from runtime.tensor import SymbolicTensor, Tensor
 
 _PROBING: contextvars.ContextVar[bool] = contextvars.ContextVar("probing", default=False)
 
@@ -179,6 +179,17 @@ def static_int(value: Any, what: str) -> int:
         return operator.index(value)
     except TypeError as error:
         raise TypeError(f"{what} must be an integer that is known when the dataset is made, got {value!r}") from error
+
+
+def sizes(value: Any, what: str) -> int | list[int]:
+    """A count, or a list of them for a list or vector. Raises ValueError for a tensor of higher rank."""
+    if isinstance(value, (list, tuple, np.ndarray)) or (isinstance(value, Tensor) and value.shape.rank != 0):
+        known = np.asarray(known_value(value, what))
+        if known.ndim > 1:
+            raise ValueError(f"{what} takes a size or a vector of sizes, got an array of rank {known.ndim}")
+        if known.ndim == 1:
+            return [static_int(each, what) for each in known]
+    return static_int(value, what)
 
 
 def known_value(value: Any, what: str) -> Any:

@@ -368,8 +368,15 @@ class Dataset:
         return Dataset(streams.Sharded(self._plan, *arguments.shard_numbers(num_shards, index)))
 
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
-        """Regroups batches into batches of ``batch_size`` rows; the last one may be shorter."""
-        return self.unbatch().batch(batch_size, drop_remainder)
+        """Regroups batches into batches of ``batch_size`` rows; the last one may be shorter.
+
+        batch_size: an int, or a list or vector of sizes that take turns; a size of 0 gives a batch without rows. Raises
+        ValueError for an empty list, negative sizes, and only zeros.
+        """
+        sizes = arguments.sizes(batch_size, "rebatch")
+        if isinstance(sizes, list):
+            return Dataset(streams.BatchedInTurns(self.unbatch()._plan, sizes, drop_remainder))
+        return self.unbatch().batch(sizes, drop_remainder)
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """The elements of this dataset, then those of another one with the same structure and dtypes."""

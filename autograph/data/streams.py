@@ -11,11 +11,11 @@ import numpy as np
 from autograph.data import blocks
 from autograph.data.batching import Batching
 from autograph.data.blocks import Blocks, Leaves, Order
-from autograph.data.elements import as_element, call, joined_spec, row_spec, rows_of
+from autograph.data.elements import as_element, batched_spec, call, joined_spec, row_spec, rows_of, stacker
 from autograph.data.plans import INFINITE, UNKNOWN, Calling, Follower, Plan, Uncounted
-from autograph.data.rows import stacked_arrays
+from autograph.data.rows import rows_between, stacked_arrays
 from autograph.data.seeds import seeds_for, words
-from runtime import dtypes, nest
+from runtime import composites, dtypes, nest
 from runtime.errors import DataLossError
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
@@ -151,6 +151,36 @@ class Unbatched(Uncounted):
 
     def elements(self) -> Iterator[Any]:
         return itertools.chain.from_iterable(map(rows_of, self.source.elements()))
+
+
+class BatchedInTurns(Uncounted):
+    """Elements in batches whose sizes take turns; a size of 0 gives batches without rows."""
+
+    def __init__(self, source: Plan, sizes: list[int], drop_remainder: bool) -> None:
+        super().__init__(source)
+        if not sizes or min(sizes) < 0 or max(sizes) == 0:
+            raise ValueError(f"batch_size must hold sizes of at least 0, one of them above 0, got {sizes}")
+        self.sizes, self.drop_remainder = sizes, drop_remainder
+        self.spec = batched_spec(source.spec, sizes[0] if drop_remainder and len(set(sizes)) == 1 else None)
+
+    def elements(self) -> Iterator[Any]:
+        return self._batches(self.source.elements())
+
+    def _batches(self, source: Iterator[Any]) -> Iterator[Any]:
+        stack = stacker(self.source.spec)
+        empty: Any = None
+        for size in itertools.cycle(self.sizes):
+            # The first row shows what a batch without rows is.
+            rows = list(itertools.islice(source, max(size, 1) if empty is None else size))
+            if empty is None and rows:
+                empty = composites.map_structure(lambda leaf: rows_between(leaf, 0, 0), stack(rows[:1]))
+            if size == 0 and empty is not None:
+                source = itertools.chain(rows, source)
+                yield empty
+            elif len(rows) == size or (rows and not self.drop_remainder):
+                yield stack(rows)
+            if len(rows) < size or empty is None:
+                return
 
 
 class Sharded(Follower):

@@ -107,3 +107,14 @@ def test_rebatching():
     batches = ag.data.Dataset.range(7).batch(3).rebatch(2)
     assert [each.numpy().tolist() for each in batches] == [[0, 1], [2, 3], [4, 5], [6]]
     assert [each.numpy().tolist() for each in ag.data.Dataset.range(7).batch(3).rebatch(2, True)][-1] == [4, 5]
+
+
+def test_sizes_of_batches_that_can_not_take_turns_are_refused():
+    batches = ag.data.Dataset.range(7).batch(3)
+    for sizes in ([], [0, 0], [2, -1]):
+        with pytest.raises(ValueError, match="batch_size must hold sizes of at least 0"):
+            batches.rebatch(sizes)
+    with pytest.raises(ValueError, match="got an array of rank 2"):
+        batches.rebatch([[1, 2]])
+    with pytest.raises(TypeError, match="must be an integer"):
+        batches.rebatch([1.5])
