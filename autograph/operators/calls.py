@@ -24,6 +24,7 @@ from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.frames import warn
+from autograph.operators.libraries import LIBRARIES
 from runtime.autodiff.custom import DECORATED
 from runtime.context import ctx
 from runtime.staged_list import moved
@@ -32,11 +33,6 @@ from runtime.staged_list import moved
 Maker = Callable[[FunctionType], Callable[..., Any]]
 Converter = Callable[[FunctionType], "Maker | None"]
 
-# Packages whose functions run as they are; the second half is TensorFlow's list.
-LIBRARIES = frozenset({
-    "autograph", "runtime", "numpy", "scipy", "numba", "llvmlite", "gast", "astunparse",
-    "PIL", "keras", "matplotlib", "mock", "pandas", "tensorflow", "tensorflow_probability", "tf_keras",
-})  # fmt: skip
 _STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _THIRD_PARTY = ("site-packages", "dist-packages")
 # Methods of Python's lists that have a staged form.

@@ -23,10 +23,12 @@ from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.aliases import Holder, is_exchanged
 from autograph.operators.attributes import attributes_of, identity
 from autograph.operators.by_code import remembered
-from autograph.operators.calls import LIBRARIES, is_library
+from autograph.operators.calls import is_library
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
 from autograph.operators.iterators import outside
+from autograph.operators.left_numbers import SYMBOLIC, note_number, put_numbers_back
+from autograph.operators.libraries import LIBRARIES, library_attributes
 from autograph.operators.live import rebind
 from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
@@ -79,6 +81,7 @@ class AttributeSlot(Slot):
         if value is UNSET:
             self.attributes.pop(self.name, None)
         else:
+            note_number(self.owner, self.name, value)
             self.attributes[self.name] = value
 
 
@@ -164,6 +167,7 @@ class Frame:
         self.before = [(cell, read_cell(cell)) for name, cell in direct.items() if name in written]
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
         self.objects: list[tuple[str | _Way, Any, MutableMapping[str, Any], dict[str, Any]]] = []
+        self._kept_by_libraries: set[int] = set()  # the ids of containers
         self._seen = {id(cell) for cell in direct.values()}
         self._waiting: deque[tuple[str | _Way, Any]] = deque()
         for name, cell in direct.items():
@@ -192,7 +196,7 @@ class Frame:
             if now is not before and _is_state(before, now):
                 found.append(Change(lambda slot=slot: slot, now, slot.place, frozenset({slot.place})))  # type: ignore[misc]
         for snapshot in self.containers:
-            if snapshot.changed():
+            if snapshot.changed() and not self._is_of_library(snapshot):
                 places = frozenset(snapshot.changed_places())
                 found.append(
                     Change(
@@ -293,7 +297,7 @@ class Frame:
                 slot.set(before)
         for snapshot in self.containers:
             staged = moved(snapshot.owner)
-            if snapshot.touched():
+            if snapshot.touched() and not self._is_of_library(snapshot):
                 snapshot.restore()
             if staged is not None and moved(snapshot.owner) is None:
                 rebind(staged, snapshot.owner)
@@ -302,13 +306,12 @@ class Frame:
                 write_cell(cell, value)
 
     def _keep_flags(self) -> None:
-        """Lets attributes stay that became True while variables were created, such as `built` of a Keras layer: they
-        say that the variables are there, which they are from now on."""
-        if ctx.created == self._created:
-            return
-        for _, _, attributes, values in self.objects:
-            for key, before in values.items():
-                if before is False and attributes.get(key) is True:
+        """Lets attributes stay that became True while variables were created, and those of a library's class, such as
+        `built` of a Keras layer: they say that the variables are there, which they are from now on."""
+        for _, owner, attributes, values in self.objects:
+            own = library_attributes(type(owner))
+            for key, before in values.items() if own or ctx.created != self._created else ():
+                if before is False and attributes.get(key) is True and (key in own or ctx.created != self._created):
                     values[key] = True
 
     def replace(self, old: Any, new: Any) -> None:
@@ -364,10 +367,17 @@ class Frame:
         for name, owner, attributes, values in self.objects:
             if len(attributes) == len(values) and all(attributes.get(k, UNSET) is v for k, v in values.items()):
                 continue
+            own = library_attributes(type(owner))
             for key in dict.fromkeys([*values, *attributes]):
                 before = values.get(key, UNSET)
-                if attributes.get(key, UNSET) is not before:
+                now = attributes.get(key, UNSET)
+                if now is not before and (not _is_private(key, own) or _holds_symbolic(now)):
                     yield AttributeSlot(f"{name}.{key}", owner, attributes, key), before
+
+    def _is_of_library(self, snapshot: Snapshot) -> bool:
+        """Whether a container holds what a library keeps of an object, such as the names of its attributes."""
+        owner = snapshot.owner
+        return id(owner) in self._kept_by_libraries and moved(owner) is None and not _holds_symbolic(owner)
 
     def _reach(self, name: str | _Way, value: Any) -> None:
         if type(value) not in _ATOMS:
@@ -418,7 +428,10 @@ class Frame:
                 self.arrays.append(value)
         elif not _is_library(kind.__module__) and (attributes := attributes_of(value)) is not None:
             self.objects.append((name, value, attributes, dict(attributes)))
+            own = library_attributes(kind)
             for key, item in list(attributes.items()):
+                if _is_private(key, own) and isinstance(item, CONTAINERS):
+                    self._kept_by_libraries.add(id(item))
                 if type(item) not in _ATOMS:
                     self._reach(_Way(name, f".{key}"), item)
 
@@ -442,11 +455,12 @@ class Frame:
 
 
 def end_trace(builder: Any, *outside: Any) -> None:
-    """Puts the lists back that became staged in a trace.
+    """Puts the lists back that became staged in a trace, and the numbers of objects of libraries' classes.
 
     outside: what the caller of the trace can still see. Raises StagingError if such a list is reached from there, or if
     the function has swallowed one.
     """
+    put_numbers_back(builder)
     found = conversions(builder)
     check_refused(builder)
     if not found:
@@ -483,11 +497,20 @@ def _is_library(module: Any) -> bool:
 
 def _is_state(before: Any, now: Any) -> bool:
     """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
-    if any(isinstance(leaf, (SymbolicTensor, StagedNumber)) for _, leaf in flatten(now)):
+    if _holds_symbolic(now):
         return True
     if before is UNSET or (before is None and not _is_value(now)):
         return False
     return is_exchanged(before, now)
+
+
+def _is_private(name: str, own: Collection[str]) -> bool:
+    """Whether an attribute, of which those in `own` are a library's, is the library's business alone."""
+    return name.startswith("_") and name in own
+
+
+def _holds_symbolic(value: Any) -> bool:
+    return any(type(leaf) in SYMBOLIC for _, leaf in flatten(value))
 
 
 def _is_value(value: Any) -> bool:

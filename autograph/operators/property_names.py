@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
-from autograph.operators.calls import LIBRARIES, is_library
+from autograph.operators.calls import is_library
+from autograph.operators.libraries import LIBRARIES
 from autograph.operators.swallowing import tree_of
 
 _THIRD_PARTY = ("site-packages", "dist-packages")

@@ -17,6 +17,7 @@ from typing import Any
 
 from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of, identity
+from autograph.operators.left_numbers import note_number
 from autograph.syntax.parse import python_ast
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList
@@ -185,6 +186,7 @@ class PathSlot(Slot):
         owner, key = self.owner(), self.key()
         if self.kind == ".":
             if value is not UNSET:
+                note_number(owner, key, value)
                 setattr(owner, key, value)
             elif hasattr(owner, key):
                 delattr(owner, key)

@@ -90,7 +90,8 @@ def _nothing() -> None:
 class SignatureFunction:
     """A signature of a saved model: it takes tensors by name and returns a dictionary of tensors.
 
-    Attributes: `structured_input_signature`, `structured_outputs`, `inputs`, `outputs`, `variables`, `graph`, `name`.
+    Attributes: `structured_input_signature`, `structured_outputs` (a dictionary of specs with their names), `inputs`,
+    `outputs`, `variables`, `graph`, `name`.
     """
 
     def __init__(self, name: str, function: Function, concrete: ConcreteFunction) -> None:
@@ -112,6 +113,11 @@ class SignatureFunction:
             )
         return self._concrete(**kwargs)
 
+    @property
+    def structured_outputs(self) -> dict[str, TensorSpec]:
+        found = self._concrete.structured_outputs
+        return {name: TensorSpec(spec.shape, spec.dtype, name) for name, spec in found.items()}
+
     def __getattr__(self, name: str) -> Any:
         if name in _OF_CONCRETE:
             return getattr(self._concrete, name)
@@ -124,8 +130,8 @@ class SignatureFunction:
 
 
 _OF_CONCRETE = frozenset([
-    "as_text", "captured_inputs", "graph", "inputs", "outputs", "structured_input_signature", "structured_outputs",
-    "trainable_variables", "variables",
+    "as_text", "captured_inputs", "graph", "inputs", "outputs", "structured_input_signature", "trainable_variables",
+    "variables",
 ])  # fmt: skip
 
 

@@ -377,7 +377,7 @@ class TestSaving:
         # TensorFlow's names.
         names = [name.partition("/.ATTRIBUTES")[0] for name, _ in ag.train.list_variables(path)]
         assert names == [
-            "optimizer/_iterations", "optimizer/_learning_rate",
+            "_CHECKPOINTABLE_OBJECT_GRAPH", "optimizer/_iterations", "optimizer/_learning_rate",
             *(f"optimizer/_trainable_variables/{n}" for n in range(4)),
             *(f"optimizer/_variables/{n}" for n in range(2, 10)), "save_counter",
         ]  # fmt: skip
@@ -474,3 +474,49 @@ def test_a_model_built_in_a_staged_loop(keras):
     assert episode(ag.ones([1, 2])).numpy().tolist() == [[6.0 * 6 * 6] * 2]
     assert actor.built is True
     assert len(actor.trainable_variables) == 4
+
+
+def test_a_layer_without_variables_that_counts_its_calls_in_a_staged_loop(keras):
+    """It is called first in the loop. The count is state of the program there, and a number of Python outside."""
+
+    class Counting(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def call(self, x):
+            self.calls += 1
+            return x * ag.cast(self.calls, ag.float32)
+
+    layer = Counting()
+
+    @ag.function
+    def repeated(x):
+        for _ in ag.range(3):
+            x = layer(x)
+        return x
+
+    assert repeated(ag.ones([2])).numpy().tolist() == [6.0, 6.0]
+    assert repeated(ag.ones([2])).numpy().tolist() == [6.0, 6.0]
+    assert layer.calls == 0
+    assert layer.built is True
+    assert layer(ag.ones([2])).numpy().tolist() == [1.0, 1.0]
+    assert layer.calls == 1
+
+
+def test_a_layer_that_counts_its_calls_in_a_staged_branch(keras):
+    class Counting(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.calls = 5
+
+        def call(self, x):
+            if ag.reduce_sum(x) > 0:
+                self.calls += 1
+            return x * ag.cast(self.calls, ag.float32)
+
+    layer = Counting()
+    call = ag.function(lambda x: layer(x))
+    assert call(ag.ones([2])).numpy().tolist() == [6.0, 6.0]
+    assert call(-ag.ones([2])).numpy().tolist() == [-5.0, -5.0]
+    assert layer.calls == 5

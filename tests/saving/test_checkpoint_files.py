@@ -16,6 +16,7 @@ import pytest
 
 import autograph as ag
 from autograph.saving.checkpoint_files import index_of, prefix_of
+from runtime.ops.strings import wire
 
 ROOT = Path(__file__).resolve().parents[2]
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -275,13 +276,30 @@ class TestReader:
     def test_lists_what_there_is(self, tmp_path):
         make().save(tmp_path / "c")
         names = ["a" + VALUE, "b" + VALUE, "c" + VALUE, "save_counter" + VALUE]
-        assert ag.train.list_variables(tmp_path) == list(zip(names, [[2], [1], [], []]))
+        listed = ag.train.list_variables(tmp_path)
+        assert listed == [("_CHECKPOINTABLE_OBJECT_GRAPH", []), *zip(names, [[2], [1], [], []])]
         reader = ag.train.load_checkpoint(tmp_path)
         assert reader.has_tensor(names[0]) and not reader.has_tensor("a")
         assert reader.get_variable_to_dtype_map()[names[1]] is ag.string
         assert reader.get_tensor(names[1]).tolist() == [b"text"]
         with pytest.raises(ag.errors.NotFoundError, match="Key a not found"):
             reader.get_tensor("a")
+
+    def test_the_graph_of_objects_is_a_message(self, tmp_path):
+        """As TensorFlow's class reads it: nodes with children and values."""
+        ag.train.Checkpoint(model=ag.train.Checkpoint(v=ag.Variable([1.0]))).save(tmp_path / "c")
+        reader = ag.train.load_checkpoint(tmp_path)
+        assert reader.has_tensor("_CHECKPOINTABLE_OBJECT_GRAPH")
+        assert reader.get_variable_to_dtype_map()["_CHECKPOINTABLE_OBJECT_GRAPH"] is ag.string
+
+        def read(message):
+            return [(number, value) for number, _, value in wire.fields(message)]
+
+        nodes = read(ag.train.load_variable(tmp_path, "_CHECKPOINTABLE_OBJECT_GRAPH"))
+        parts = [[(number, dict(read(part))) for number, part in read(node)] for _, node in nodes]
+        assert parts[0] == [(1, {1: 1, 2: b"model"}), (1, {1: 2, 2: b"save_counter"})]
+        key = b"model/v/.ATTRIBUTES/VARIABLE_VALUE"
+        assert [(2, {1: b"VARIABLE_VALUE", 2: b"(root).model.v", 3: key})] in parts
 
 
 class TestDamage:

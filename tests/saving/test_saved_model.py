@@ -400,7 +400,8 @@ class TestSignatures:
         signature = loaded.signatures["serving_default"]
         np.testing.assert_array_equal(signature(numbers=ag.constant([1.0]))["output_0"], [2])
         np.testing.assert_array_equal(signature(ag.constant([1.0]))["output_0"], [2])
-        assert signature.structured_outputs == {"output_0": ag.TensorSpec([None], ag.float32)}
+        assert signature.structured_outputs == {"output_0": ag.TensorSpec([None], ag.float32, "output_0")}
+        assert signature.structured_outputs["output_0"].name == "output_0"
         assert repr(signature) == "<signature serving_default(numbers: float32[None]) -> {output_0: float32[None]}>"
 
     def test_a_function_without_results_is_no_default(self, tmp_path):

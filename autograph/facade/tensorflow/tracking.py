@@ -10,7 +10,8 @@ from typing import Any
 
 import autograph as ag
 from autograph.convert.api import converted
-from autograph.operators.calls import CONVERTING, LIBRARIES
+from autograph.operators.calls import CONVERTING
+from autograph.operators.libraries import LIBRARIES
 from autograph.saving.restoring import changed
 from runtime.context import ctx
 

@@ -1,0 +1,41 @@
+"""Packages whose functions aren't converted, and what their classes keep of objects: `built` of a Keras layer."""
+
+from __future__ import annotations
+
+import dis
+from types import FunctionType
+from weakref import WeakKeyDictionary
+
+# Packages whose functions run as they are; the second half is TensorFlow's list.
+LIBRARIES = frozenset({
+    "autograph", "runtime", "numpy", "scipy", "numba", "llvmlite", "gast", "astunparse",
+    "PIL", "keras", "matplotlib", "mock", "pandas", "tensorflow", "tensorflow_probability", "tf_keras",
+})  # fmt: skip
+_OURS = frozenset({"autograph", "runtime"})  # methods of our `Module`s are the user's
+
+
+def library_attributes(kind: type) -> frozenset[str]:
+    """The attributes that the methods of libraries' classes set on objects of a class that is derived from these.
+
+    The private ones, and flags such as `built`, say how far the library has come with the object, whatever the program
+    does: a change of them is no state of the program.
+    """
+    found = _known.get(kind)
+    if found is None:
+        bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] in LIBRARIES - _OURS]
+        methods = [_function(member) for base in bases for member in vars(base).values()]
+        found = _known[kind] = frozenset().union(*[_set_names(each) for each in methods if each is not None])
+    return found
+
+
+def _function(member: object) -> FunctionType | None:
+    if isinstance(member, property):
+        member = member.fset
+    return member if isinstance(member, FunctionType) else None
+
+
+def _set_names(function: FunctionType) -> set[str]:
+    return {each.argval for each in dis.get_instructions(function.__code__) if each.opname == "STORE_ATTR"}
+
+
+_known: WeakKeyDictionary[type, frozenset[str]] = WeakKeyDictionary()
