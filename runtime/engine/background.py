@@ -23,7 +23,7 @@ from typing import Any
 
 from runtime.codegen.backends import driver as kernels
 from runtime.dataclass import dataclass
-from runtime.ops.linalg.blas import one_thread
+from runtime.ops.blas import one_thread
 
 # Python runs one thread at a time. A compiler that started at once would double the time of the call that requests it,
 # and hold the lock that a running loop needs for its own compilation (`on_stack_replacement.py`). Only later calls

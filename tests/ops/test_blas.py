@@ -9,7 +9,7 @@ import pytest
 
 import autograph as ag
 from runtime.engine.settings import wait_for_background
-from runtime.ops.linalg import blas
+from runtime.ops import blas
 
 
 @pytest.fixture
@@ -89,3 +89,11 @@ def test_a_child_gets_the_threads_back_that_another_thread_of_its_parent_had_put
             os._exit(0 if setting[0]() == 2 and blas.one_thread._inside == 0 else 1)
         status = os.waitpid(child, 0)[1]
     assert status == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 3, 40, 50), (0, 4, 5), (3, 4, 0)])
+def test_a_batch_times_one_matrix(shape):
+    a = np.arange(np.prod(shape), dtype=np.float64).reshape(shape) % 7
+    b = np.arange(shape[-1] * 6, dtype=np.float64).reshape(shape[-1], 6) % 5
+    for each in (a, a[::-1], np.asfortranarray(a)):
+        np.testing.assert_array_equal(blas.matmul(each, b), np.matmul(each, b))

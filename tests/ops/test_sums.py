@@ -31,3 +31,28 @@ def test_a_sum_of_columns_of_an_array_that_is_not_contiguous():
     x = np.arange(60000, dtype=np.float64).reshape(5000, 12)
     np.testing.assert_array_equal(ag.reduce_sum(x[::2, ::3], 0), x[::2, ::3].sum(0))
     np.testing.assert_array_equal(ag.reduce_sum(ag.transpose(x), 0), x.T.sum(0))
+
+
+@pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.float16])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 2000, 7), 2), ((5000, 2, 3), (1, 2)), ((300, 64), 1), ((4096, 1), -1)]
+)
+def test_extremes_of_short_rows(name, shape, axis, dtype):
+    """NaN wins, wherever it stands."""
+    rng = np.random.default_rng(4)
+    x = (rng.normal(size=shape) * 100).astype(dtype)
+    if x.dtype.kind == "f":
+        x[rng.random(shape) < 0.01] = np.nan
+        x[rng.random(shape) < 0.01] = -np.inf
+    expected = getattr(np, name.removeprefix("reduce_"))(x, axis)
+    np.testing.assert_array_equal(getattr(ag, name)(x, axis), expected)
+    np.testing.assert_array_equal(getattr(ag, name)(x, axis, keepdims=True).numpy().reshape(expected.shape), expected)
+
+
+def test_sums_pass_on_what_is_not_finite():
+    x = np.ones([5000, 4], np.float32)
+    x[3, 0], x[7, 1], x[9, 2], x[11, 2] = np.nan, np.inf, np.inf, -np.inf
+    np.testing.assert_array_equal(ag.reduce_sum(x[:4000], 0), [np.nan, np.inf, np.nan, 4000])
+    rows = ag.reduce_sum(x[:4000], 1).numpy()
+    assert np.isnan(rows[3]) and rows[7] == rows[9] == np.inf and rows[11] == -np.inf and rows[12] == 4

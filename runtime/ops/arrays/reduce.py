@@ -7,6 +7,7 @@ A reduction's attributes: `axis`, a sorted tuple of non-negative ints (None: all
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
+from runtime.ops.blas import one_thread
 from runtime.ops.convert import check_kind, convert_to_tensor, int_list, scalar_int, unknown_now
 from runtime.ops.dispatch import apply, call
 from runtime.ops.late import late
@@ -124,25 +126,62 @@ _ANY: Any = np.logical_or.reduce
 _ALL: Any = np.logical_and.reduce
 
 
-# Elements that NumPy adds to as many others at a time, where it sums over all dimensions but the last few; and the
-# elements from which it pays to give it several of their rows as one: for rows of 8 it takes a sixteenth of the time.
-_LINE, _MANY = 1024, 1 << 12
+# Elements from which NumPy's loops are worth avoiding where they are short. For rows of 8 they take sixteen times as
+# long as the other ways here.
+_MANY = 1 << 12
+# The most terms that are added by a product with ones: BLAS adds them less exactly than NumPy does in pairs.
+_TERMS = 1 << 12
+_LINE = 1024  # elements that NumPy adds to as many others at a time, in sums of more rows
+# The longest rows whose extremes are those of columns of a transposed copy, and how many of these rows are copied at a
+# time, so that they stay in the cache.
+_ROW, _BLOCK = 64, 1 << 12
+
+
+def _matrix(x: Any, axis: Axis) -> tuple[Any, bool] | None:
+    """A large array as a matrix of which the columns (True), or the rows (False), are reduced. None where the reduced
+    axes are neither the first nor the last ones, or NumPy has long loops for them."""
+    if x.size < _MANY or not axis or len(axis) == x.ndim or not x.flags.c_contiguous:
+        return None
+    if axis[-1] == len(axis) - 1:
+        row = math.prod(x.shape[len(axis) :])
+        return x.reshape(x.size // row, row), True
+    if axis[0] == x.ndim - len(axis):
+        row = math.prod(x.shape[axis[0] :])
+        return x.reshape(x.size // row, row), False
+    return None
+
+
+def _reshaped(reduced: Any, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Any:
+    return reduced.reshape([1 if i in axis else d for i, d in enumerate(shape) if keepdims or i not in axis])
+
+
+@functools.lru_cache(maxsize=8)
+def _ones(dtype: Any) -> Any:
+    return np.ones(_TERMS, dtype)
 
 
 def _sum_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    if x.size < _MANY or axis is None or len(axis) == x.ndim or axis != tuple(range(len(axis))) or not axis:
+    found = _matrix(x, axis) if x.dtype.kind in "fc" else None
+    total = None if found is None else _sum_of_lines(*found)
+    if total is None:
         return _SUM(x, axis, x.dtype, keepdims=keepdims)
-    kept = x.shape[len(axis) :]
-    row = math.prod(kept)
+    return _reshaped(total, x.shape, axis, keepdims)  # type: ignore[arg-type]
+
+
+def _sum_of_lines(matrix: Any, of_columns: bool) -> Any:
+    """The sums of the columns or rows of a matrix; None where nothing is faster than NumPy."""
+    terms = len(matrix) if of_columns else matrix.shape[1]
+    if terms <= _TERMS and matrix.dtype.char in "fd":
+        ones = _ones(matrix.dtype)[:terms]
+        with one_thread:  # a few microseconds
+            return ones.dot(matrix) if of_columns else matrix.dot(ones)
+    row = matrix.shape[1]
     together = _LINE // row
-    if together < 2 or x.dtype.kind not in "fc" or not x.flags.c_contiguous:
-        return _SUM(x, axis, x.dtype, keepdims=keepdims)
-    rows = x.reshape(x.size // row, row)
-    main = len(rows) // together * together
-    total = _SUM(_SUM(rows[:main].reshape(main // together, together * row), 0).reshape(together, row), 0)
-    if main < len(rows):
-        total = total + _SUM(rows[main:], 0)
-    return total.reshape((1,) * len(axis) + kept if keepdims else kept)
+    if not of_columns or together < 2:
+        return None
+    main = len(matrix) // together * together
+    total = _SUM(_SUM(matrix[:main].reshape(main // together, together * row), 0).reshape(together, row), 0)
+    return total + _SUM(matrix[main:], 0) if main < len(matrix) else total
 
 
 def _prod_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
@@ -176,12 +215,23 @@ def _highest(dtype: Any) -> Any:
     return True if dtype.kind == "b" else np.iinfo(dtype).max
 
 
+def _extreme(reduce: Any, x: Any, axis: Axis, keepdims: bool, initial: Any) -> Any:
+    found = _matrix(x, axis)
+    if found is None or found[1] or found[0].shape[1] > _ROW:
+        return reduce(x, axis, keepdims=keepdims, initial=initial)
+    matrix = found[0]
+    total = np.empty(len(matrix), x.dtype)
+    for start in range(0, len(matrix), _BLOCK):
+        reduce(matrix[start : start + _BLOCK].T.copy(), 0, out=total[start : start + _BLOCK])
+    return _reshaped(total, x.shape, axis, keepdims)  # type: ignore[arg-type]
+
+
 def _max_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    return _MAX(x, axis, keepdims=keepdims, initial=_lowest(x.dtype))
+    return _extreme(_MAX, x, axis, keepdims, _lowest(x.dtype))
 
 
 def _min_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
-    return _MIN(x, axis, keepdims=keepdims, initial=_highest(x.dtype))
+    return _extreme(_MIN, x, axis, keepdims, _highest(x.dtype))
 
 
 def _any_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
+from runtime.ops import blas
 from runtime.ops.arrays import creation
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.complex_numbers import conj
 from runtime.ops.late import late
-from runtime.ops.linalg import blas
 from runtime.ops.rules import brackets, dims, product, shape_attr, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import broadcast
@@ -65,8 +65,20 @@ def _grad_matmul(op: Any, dy: Any) -> Sequence[Any]:
     if op.wants(0):
         da = _unbatch(_product(b, dy, right, True) if left else _product(dy, b, False, not right), a)
     if op.wants(1):
+        if not left and b._shape is not None and len(b._shape) == 2:
+            # One product adds up the rows of the whole batch, where many products and a sum of them take longer.
+            a, dy = _as_matrix(a), _as_matrix(dy)
         db = _unbatch(_product(dy, a, True, left) if right else _product(a, dy, not left, False), b)
     return da, db
+
+
+def _as_matrix(x: Any) -> Any:
+    """A batch of matrices as one, of all of their rows."""
+    if x._shape is None or len(x._shape) == 2:
+        return x
+    sizes = dims(x)
+    shape, extra = shape_attr([product(sizes[:-1]), sizes[-1]])
+    return call("reshape", x, *extra, shape=shape)
 
 
 def _unbatch(grad: Any, like: Any) -> Any:

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from runtime.ops import blas
 from runtime.ops.convert import fill_holes
 from runtime.ops.dispatch import call
-from runtime.ops.linalg import blas
 from runtime.ops.nn.patches import Padding, added, view_of_windows, window_dims, windows
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
