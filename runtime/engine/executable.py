@@ -26,6 +26,7 @@ from runtime.engine.compile_cost import counted, python_seconds, threshold
 from runtime.engine.on_stack_replacement import FixedTierUp, Loop, TierUp
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
+from runtime.ops.blas import spare_cores
 from runtime.profiling import span
 from runtime.progress import progress
 from runtime.recursion import room_for
@@ -136,7 +137,7 @@ class Executable:
         return self._interpret_timed(inputs)
 
     def _interpret_timed(self, inputs: Sequence[Any]) -> list[Any]:
-        with background.worker.held_back(only_early=True):
+        with background.worker.held_back(only_early=True), spare_cores:
             start = time.thread_time()  # other programs slow the compiler down as well
             try:
                 partly = self._partly
