@@ -96,7 +96,7 @@ _MATRICES = [
     (((2, 3), (3, 4)), False, False), (((3, 2), (3, 4)), True, False), (((2, 3), (4, 3)), False, True),
     (((3, 2), (4, 3)), True, True), (((2, 2, 3), (2, 3, 1)), False, False), (((2, 2, 3), (3, 2)), False, False),
     (((2, 3), (2, 2, 3)), False, True), (((1, 2, 3), (2, 3, 2)), False, False), (((0, 3), (3, 2)), False, False),
-    (((2, 0), (0, 2)), False, False),
+    (((2, 0), (0, 2)), False, False), (((2, 2, 3), (4, 3)), False, True),
 ]  # fmt: skip
 MATMUL = register(
     OpDef(
