@@ -137,9 +137,18 @@ def rolled(x):
 
 def convolved(x, w):
     """A convolution and its gradients."""
+    return _gradients(x, w, 1)
+
+
+def strided(x, w):
+    """The same of every second window along each dimension."""
+    return _gradients(x, w, 2)
+
+
+def _gradients(x, w, strides):
     with ag.GradientTape() as tape:
         tape.watch([x, w])
-        y = ag.nn.conv2d(x, w, 1, "SAME")
+        y = ag.nn.conv2d(x, w, strides, "SAME")
         value = ag.reduce_mean(y * y)
     return y, *tape.gradient(value, [x, w])
 
@@ -243,7 +252,10 @@ _CHAIN = ((chain, arrays((100_000,), (100_000,))),)
 _SOFTMAX_ROWS = tuple((softmax, arrays((40_000 // n, n))) for n in (8, 24, 48))
 _SMALL = tuple((small_products, arrays((n, n), (n, n), dtype=np.float64)) for n in (2, 4, 5))
 _STENCIL = ((stencil, arrays((400,))), (stencil, arrays((20_000,))), (rolled, arrays((48, 48, 48))))
-_IMAGES = ((convolved, arrays((32, 28, 28, 16), (3, 3, 16, 32))),)
+_IMAGES = tuple((each, arrays((32, 28, 28, 16), (3, 3, 16, 32))) for each in (convolved, strided))
+_DEEP = tuple((each, arrays((8, 7, 7, 512), (3, 3, 512, 512))) for each in (convolved, strided))
+_ONE_IMAGE = ((convolved, arrays((1, 14, 14, 256), (3, 3, 256, 256))),)
+_CHANNELS = tuple((convolved, arrays((32, 28, 28, n), (3, 3, n, 32))) for n in (8, 16, 32))
 _COLUMNS = tuple((columns, arrays(shape)) for shape in ((4_000, 200), (1_000, 800), (125_000, 8)))
 _FEW, _MANY = (16, 64, 256), (1024, 4096, 16384)
 
@@ -265,13 +277,15 @@ PROBES: dict[str, Sweep | Timed] = {
     "SCALARIZED_ELEMENTS": Sweep("elements", (1, 4, 16, 32), _SMALL),
     "SCALARIZED_STATEMENTS": Sweep("statements", (1, 100, 400, 1600), _SMALL),
     "VECTOR_IN_VARIABLES": Sweep("elements", (1, 4, 16, 32), several(stacked, (4,), (12,))),
-    "CONVOLUTION_STRIP": Sweep("bytes", (1 << 15, 1 << 17, 1 << 19, 1 << 40), _IMAGES),
-    "CONVOLUTION_DEPTH": Sweep("filters", (1, 256), _IMAGES),
+    "CONVOLUTION_STRIP": Sweep("bytes", (1 << 17, 1 << 19, 1 << 21), (*_IMAGES, *_DEEP)),
+    "CONVOLUTION_WINDOWS": Sweep("windows", (1, 32, 128), (*_DEEP, *_ONE_IMAGE)),
+    "CONVOLUTION_CHANNELS": Sweep("channels", (1, 16, 64), _CHANNELS),
+    "CONVOLUTION_DEPTH": Sweep("filters", (256, 1 << 20), (*_IMAGES, *_DEEP)),
     "CONVOLUTION_LANES": Sweep("lanes", (1, 4, 16), _IMAGES),
     "WINDOW_UNROLL": Sweep("elements", (1, 32, 128), _IMAGES),
     "CONVOLUTION_IMAGES": Sweep("images", (4, 1 << 20), _IMAGES),
     "CONVOLUTION_SUMS": Sweep("sums", (4, 16, 64), _IMAGES),
-    "CONVOLUTION_FILTERS": Sweep("elements", (1, 1 << 16), _IMAGES),
+    "CONVOLUTION_FILTERS": Sweep("elements", (1, 1 << 16, 1 << 20), (*_IMAGES, *_ONE_IMAGE)),
     "CONCAT_VIEW_SEGMENTS": Sweep("segments", (1, 2, 4, 8), _STENCIL),
     "CONCAT_VIEW_NODES": Sweep("nodes x segments", (1, 60, 240, 960), _STENCIL),
     "CONCAT_VIEW_SHORT_ROW": Sweep("elements", (1, 4, 8), several(stencil, (3_000, 3), (1_000, 8))),

@@ -68,13 +68,20 @@ GEMM_MULTIPLICATIONS = 4096
 
 # --- convolution -----------------------------------------------------------------------------------------------------
 
-# Bytes of the windows over an image that are made at a time, for a product with filters that follows at once. Trades
-# the second-level cache against rows of the product. Benchmark: of 32 images of 28 x 28 x 16 with 32 filters of 3 x 3,
-# the convolution takes 0.5 of what it takes with all windows in memory, with its gradients 0.46; a quarter or four
-# times the bytes make no difference.
-CONVOLUTION_STRIP = 1 << 17
-# Filters from which all windows are made before one product of matrices: each is read so often that writing them costs
-# little. Estimated.
+# Bytes of the part of an image, or of the windows over it, that a product with filters takes at a time. Trades the
+# second-level cache against the times that the filters are read and packed. Benchmark: with a quarter of it, 8 images
+# of 7 x 7 x 512 with 512 filters of 3 x 3 take 1.3 of the time, other ones as much; with twice as much, as much.
+CONVOLUTION_STRIP = 1 << 19
+# Windows of such a part at least, though threads wait for work: a product packs the filters, which takes as long as one
+# or two windows. Benchmark: four or eight times as many make no difference to single images of 7 x 7 x 512 to
+# 56 x 56 x 64.
+CONVOLUTION_WINDOWS = 32
+# Channels from which the gradient by the input, if all strides are 1, is a convolution with the flipped filters. Trades
+# products whose columns are channels, computed in vectors, against adding up windows. Benchmark: of 28 x 28 pixels with
+# 3 x 3 filters it takes 1.0 to 0.85 of the time for 16 channels, 0.8 for 32, and 1.1 to 1.3 for 8.
+CONVOLUTION_CHANNELS = 16
+# Filters from which the gradient by the input with other strides makes all windows before one product of matrices: each
+# is read so often that writing them costs little. Benchmark: for 512 filters it takes 0.9 of the time.
 CONVOLUTION_DEPTH = 256
 # Lanes of strips for each thread. Trades memory for windows against balance: other threads take those of a slow one.
 # Estimated.
@@ -85,7 +92,9 @@ WINDOW_UNROLL = 32
 # Images from which the gradient by the input goes over them in parallel, each with its windows. Estimated.
 CONVOLUTION_IMAGES = 4
 # The partial sums that add up to the gradient by the filters, and the most elements of the filters for which there are
-# several. Trades parallelism against memory; fixes the order of the sum. Estimated.
+# several; for more, threads share the rows of the result. Trades parallelism against memory; fixes the order of the
+# sum. Benchmark: one sum for each lane takes 0.75 of the time of shared rows for 3 x 3 x 16 x 32, and 1.7 for
+# 3 x 3 x 256 x 256.
 CONVOLUTION_SUMS = 16
 CONVOLUTION_FILTERS = 1 << 16
 

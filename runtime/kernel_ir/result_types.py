@@ -178,7 +178,7 @@ CALLS: dict[str, Rule] = {
         for name in (
             "bits", "here", "nonfinite", "nonfinite_scalar", "scalar_count", "capacity", "clamped", "slice_start",
             "slice_count", "int_range_length", "float_range_length", "place_in", "solved",
-            "hash_width", "distinct", "suppress_boxes",
+            "hash_width", "distinct", "suppress_boxes", "rows_of_strip", "images_of_strip",
         )
     },
     **{f"lib.{name}": _fixed(BOOL) for name in ("interrupted", "all_true", "cholesky", "substituted")},
@@ -188,9 +188,9 @@ CALLS: dict[str, Rule] = {
     **{
         f"lib.{name}": _fixed(None)
         for name in (
-            "in_threads", "gemm", "matmul", "int_matmul", "fill_words", "fill_truncated", "fill_permutation",
-            "draw_classes", "order_of_row", "copy_windows", "top_of_row", "solve_each", "cholesky_of_each",
-            "substitute_each",
+            "in_threads", "gemm", "indirect_gemm", "matmul", "int_matmul", "fill_words", "fill_truncated",
+            "fill_permutation", "draw_classes", "order_of_row", "copy_windows", "fill_places", "pad_rows",
+            "transpose_matrix", "top_of_row", "solve_each", "cholesky_of_each", "substitute_each",
         )
     },
     # Functions that only kernels in SPMD form call (`llvm/device_calls.py`).

@@ -282,4 +282,5 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("lib", "interrupted"): CallRule(_interrupted),
     ("lib", "in_threads"): CallRule(_in_threads),
     ("lib", "gemm"): CallRule(products.write),
+    ("lib", "indirect_gemm"): CallRule(products.write_indirect),
 }

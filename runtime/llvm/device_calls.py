@@ -229,9 +229,10 @@ def _c_function(name: str) -> CallRule:
     return CallRule(write)
 
 
+_OF_HOSTS = {("lib", "gemm"), ("lib", "indirect_gemm"), ("lib", "in_threads")}
 BUILTINS: dict[tuple[str, str], CallRule] = {
     **{("math", name): _c_function(name) for name in C_FUNCTIONS},
-    **{key: rule for key, rule in calls.BUILTINS.items() if key not in {("lib", "gemm"), ("lib", "in_threads")}},
+    **{key: rule for key, rule in calls.BUILTINS.items() if key not in _OF_HOSTS},
     ("gpu", "thread"): _number("gpu_thread"),
     ("gpu", "threads"): _number("gpu_threads"),
     ("gpu", "thread_in_block"): _number("gpu_place_in_block"),

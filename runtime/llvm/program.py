@@ -38,11 +38,12 @@ class Interface(Protocol):
 
 @dataclass(eq=False)
 class Callee:
-    """A function of the program, for given types of its parameters."""
+    """A function of the program, for given types of its parameters. seldom: it says that it is not to be inlined."""
 
     function: ir.Function
     symbol: str
     parameters: tuple[Type, ...]
+    seldom: bool = False
     result: Type | None = None
     allocates: bool = False
     called: frozenset[str] = frozenset()
@@ -52,7 +53,7 @@ class Callee:
     def outlined(self) -> bool:
         """Whether it isn't inlined. Functions that allocate and fill arrays are called seldom, and LLVM would take long
         if each call were a copy of them."""
-        return self.allocates and self.function.name != "kernel" and _loops(self.function)
+        return self.seldom or (self.allocates and self.function.name != "kernel" and _loops(self.function))
 
     @property
     def direct(self) -> bool:
@@ -70,27 +71,35 @@ class Library:
     """
 
     def __init__(self, text: str, formulas: Callable[[], Mapping[str, Any]]) -> None:
-        rest, definitions = _definitions(text)
+        rest, definitions, self.seldom = _definitions(text)
         self.functions: Mapping[str, ir.Function] = _Parsed(definitions)
         self.constants = parse_constants(rest)
         self.formulas = formulas
 
 
-def _definitions(text: str) -> tuple[str, dict[str, str]]:
-    """The text of a module outside its functions, and the text of each function."""
+def _definitions(text: str) -> tuple[str, dict[str, str], frozenset[str]]:
+    """The text of a module outside its functions, the text of each function, and the functions that are not to be
+    inlined."""
     definitions: dict[str, str] = {}
+    seldom: set[str] = set()
     kept: list[str] = []
     name: str | None = None
+    is_seldom = False
     for line in text.splitlines(keepends=True):
         if line.startswith("def "):
             name = line[4 : line.index("(")]
             definitions[name] = line
+            if is_seldom:
+                seldom.add(name)
+            is_seldom = False
+        elif line.startswith("@"):
+            is_seldom = 'inline="never"' in line
         elif name is not None and (line[:1].isspace() or line.startswith(")")):
             definitions[name] += line
-        elif not line.startswith("@"):
+        else:
             name = None
             kept.append(line)
-    return "".join(kept), definitions
+    return "".join(kept), definitions, frozenset(seldom)
 
 
 class _Parsed(Mapping[str, ir.Function]):
@@ -153,7 +162,7 @@ class Program:
     ) -> None:
         own = {function.name: jump_threading.threaded(function) for function in functions}
         self.functions = collections.ChainMap(own, library.functions)  # type: ignore[arg-type]
-        self.constants = library.constants
+        self.constants, self._seldom = library.constants, library.seldom
         self.failure = failure
         self.builtins = builtins
         self.spmd = spmd
@@ -198,7 +207,9 @@ class Program:
             function = self.functions.get(name)
             if function is None:
                 raise Unsupported(f"the function {name}")
-            callee = self._callees[key] = Callee(function, f"f{len(self._callees)}.{name}", tuple(parameters))
+            callee = self._callees[key] = Callee(
+                function, f"f{len(self._callees)}.{name}", tuple(parameters), name in self._seldom
+            )
             declared = None if function.returns is None else Tuple(tuple(signature(function.returns)))
             if declared is not None:  # it may call itself before its result is inferred
                 callee.result, callee.allocates = declared, True
@@ -411,7 +422,9 @@ def _loops(function: ir.Function) -> bool:
     return any(isinstance(item, (ir.While, ir.For)) for item in ir.walk(function.body))
 
 
-_LOOPING = frozenset({"lib.matmul", "lib.gemm", "lib.int_matmul", "lib.in_threads", "lib.nonfinite", "lib.all_true"})
+_LOOPING = frozenset(
+    f"lib.{name}" for name in ("matmul", "gemm", "indirect_gemm", "int_matmul", "in_threads", "nonfinite", "all_true")
+)
 
 
 def _takes_long(kernel: Callee) -> bool:

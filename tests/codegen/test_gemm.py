@@ -10,7 +10,7 @@ import pytest
 
 import autograph as ag
 from runtime.codegen import cost_model
-from runtime.codegen.native_runtime import gemm, thread_pool
+from runtime.codegen.native_runtime import gemm, indirect_gemm, thread_pool
 from runtime.llvm import target
 from runtime.llvm.threads import RUN
 
@@ -54,6 +54,26 @@ def product(request):
         return out[: rows * columns].reshape(rows, columns)
 
     return compute
+
+
+@pytest.mark.parametrize("name, size", list(itertools.product(["float32", "float64"], [16, 32, 64])))
+@pytest.mark.parametrize("sizes", [each for each in SIZES if each[0] > 1 < each[2]], ids=str)
+def test_tables_say_where_elements_are(name, size, sizes):
+    code = target.machine_code(indirect_gemm.code(name, size), (), level=0)
+    (address,) = target.link(code, [indirect_gemm.SYMBOLS[name]], {})
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 4)(address)
+    rows, inner, columns = sizes
+    random = np.random.default_rng(0)
+    memory = random.integers(-8, 9, 1000).astype(name)
+    rows_at, inner_at = random.integers(0, 500, rows), random.integers(0, 500, inner)
+    b = random.integers(-8, 9, (inner, columns)).astype(name)
+    out = np.full(rows * columns + GUARD, 7, name)
+    for trip in range(3):
+        arrays = (memory, rows_at, inner_at, b, out)
+        function(*(each.ctypes.data for each in arrays), rows, inner, columns, trip > 0)
+        expected = (trip + 1) * memory[rows_at[:, None] + inner_at] @ b
+        np.testing.assert_array_equal(out[: rows * columns].reshape(rows, columns), expected)
+        assert (out[rows * columns :] == 7).all()
 
 
 @pytest.mark.parametrize("flip_b", [False, True])

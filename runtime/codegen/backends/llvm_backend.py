@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.source import KernelSource, Unreadable
-from runtime.codegen.native_runtime import allocator, gemm, thread_pool
+from runtime.codegen.native_runtime import allocator, gemm, indirect_gemm, thread_pool
 from runtime.llvm import Unsupported as Refused
 from runtime.llvm import target
 
@@ -28,7 +28,11 @@ def _symbols() -> dict[str, Callable[[], int]]:
     return {
         memory.BLOCKS: allocator.table,
         threads.RUN: thread_pool.provide,
-        **{symbol: functools.partial(gemm.provide, name) for name, symbol in gemm.SYMBOLS.items()},
+        **{
+            symbol: functools.partial(products.provide, name)
+            for products in (gemm, indirect_gemm)
+            for name, symbol in products.SYMBOLS.items()
+        },
     }
 
 

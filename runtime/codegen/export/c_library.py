@@ -12,7 +12,8 @@ from runtime.codegen.export.c_interface import CInterface, Parameter, Result
 from runtime.codegen.export.raising import with_checks
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower
-from runtime.codegen.native_runtime import gemm, thread_pool
+from runtime.codegen.native_runtime import gemm, indirect_gemm, thread_pool
+from runtime.codegen.native_runtime.gemm_tiles import vector_bytes
 from runtime.dataclass import dataclass
 from runtime.graph.ir import Graph
 from runtime.graph.spans import at_span
@@ -68,8 +69,13 @@ def compile_object(name: str, functions: Sequence[CFunction]) -> bytes:
         parts.append((text, list(program.modules.values()), llvm_backend.steps(program)))
     texts = [text for text, _, _ in parts]
     resident = [(_BLOCKS, 2), (_thread_count(name), 2)]
-    products = [kind for kind, symbol in gemm.SYMBOLS.items() if any(f"@{symbol}(" in text for text in texts)]
-    resident += [(gemm.code(kind, gemm.vector_bytes()), 0) for kind in products]
+    products = [
+        each.code(kind, vector_bytes())
+        for each in (gemm, indirect_gemm)
+        for kind, symbol in each.SYMBOLS.items()
+        if any(f"@{symbol}(" in text for text in texts)
+    ]
+    resident += [(code, 0) for code in products]
     if products or any(f"@{threads.RUN}(" in text for text in texts):
         resident.append((thread_pool.code(), 2))
     exported = [*(function.name for function in functions), f"{name}_free", f"{name}_set_threads"]

@@ -38,8 +38,15 @@ from runtime.codegen.kernel_library.philox import (  # noqa: F401  for kernels
     fill_words,
     random_words,
 )
-from runtime.codegen.kernel_library.windows import copy_windows  # noqa: F401  for kernels
-from runtime.llvm.products import SYMBOLS
+from runtime.codegen.kernel_library.windows import (  # noqa: F401  for kernels
+    copy_windows,
+    fill_places,
+    images_of_strip,
+    pad_rows,
+    rows_of_strip,
+    transpose_matrix,
+)
+from runtime.llvm.products import INDIRECT_SYMBOLS, SYMBOLS
 
 globals().update(INTRINSICS)  # for kernels: lib.exp and so on
 
@@ -486,21 +493,52 @@ def gemm(
     arguments_ = (a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        number = context.get_value_type(types.int64)
-        pointer = ir.IntType(8).as_pointer()
-
-        def place(position: int) -> Any:
-            array = context.make_array(signature.args[position])(context, builder, arguments[position])
-            return builder.bitcast(builder.gep(array.data, [arguments[position + 1]]), pointer)
-
-        def integer(position: int) -> Any:
-            return context.cast(builder, arguments[position], signature.args[position], types.int64)
-
-        flips = builder.or_(integer(9), builder.shl(integer(10), number(1)))
-        function_type = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [number] * 5)
-        function = cgutils.get_or_insert_function(builder.module, function_type, SYMBOLS[str(out.dtype)])
-        sizes = [integer(position) for position in (6, 7, 8)]
-        builder.call(function, [place(0), place(2), place(4), *sizes, flips, integer(11)])
-        return context.get_dummy_value()
+        call = _ProductCall(context, builder, signature, arguments)
+        flips = builder.or_(call.integer(9), builder.shl(call.integer(10), context.get_value_type(types.int64)(1)))
+        numbers = [call.integer(position) for position in (6, 7, 8)]
+        return call.write(
+            SYMBOLS[str(out.dtype)], [call.place(0), call.place(2), call.place(4), *numbers, flips, call.integer(11)]
+        )
 
     return types.void(*arguments_), generate
+
+
+@intrinsic
+def indirect_gemm(
+    typing_context: Any, a: Any, a0: Any, rows_at: Any, rows_at0: Any, inner_at: Any, b: Any, b0: Any, out: Any,
+    out0: Any, rows: Any, inner: Any, columns: Any, add: Any,
+) -> Any:  # fmt: skip
+    """The product of a matrix whose elements two tables find, none of the sizes being 0
+    (`native_runtime/indirect_gemm.py`)."""
+    arguments_ = (a, a0, rows_at, rows_at0, inner_at, b, b0, out, out0, rows, inner, columns, add)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        call = _ProductCall(context, builder, signature, arguments)
+        arrays = [call.place(0), call.place(2), call.place(4, None), call.place(5), call.place(7)]
+        numbers = [call.integer(position) for position in (9, 10, 11, 12)]
+        return call.write(INDIRECT_SYMBOLS[str(out.dtype)], [*arrays, *numbers])
+
+    return types.void(*arguments_), generate
+
+
+class _ProductCall:
+    """Writes a call of a product, for numba."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
+        self.context, self.builder, self.types, self.values = context, builder, signature.args, arguments
+
+    def place(self, position: int, offset: int | None = 1) -> Any:
+        """The address in an array that the argument `offset` positions after it gives, or its first one."""
+        array = self.context.make_array(self.types[position])(self.context, self.builder, self.values[position])
+        address = array.data
+        if offset is not None:
+            address = self.builder.gep(address, [self.values[position + offset]])
+        return self.builder.bitcast(address, ir.IntType(8).as_pointer())
+
+    def integer(self, position: int) -> Any:
+        return self.context.cast(self.builder, self.values[position], self.types[position], types.int64)
+
+    def write(self, symbol: str, operands: list[Any]) -> Any:
+        function_type = ir.FunctionType(ir.VoidType(), [operand.type for operand in operands])
+        self.builder.call(cgutils.get_or_insert_function(self.builder.module, function_type, symbol), operands)
+        return self.context.get_dummy_value()

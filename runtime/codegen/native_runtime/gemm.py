@@ -24,10 +24,10 @@ from __future__ import annotations
 
 import functools
 import sys
-from pathlib import Path
 
-from runtime.codegen.native_runtime import jit_module, thread_pool
-from runtime.codegen.native_runtime.gemm_pack import DEPTH, LINE_PADDING, VECTORS, Packing
+from runtime.codegen.native_runtime import thread_pool
+from runtime.codegen.native_runtime.gemm_pack import DEPTH, LINE_PADDING, VECTORS
+from runtime.codegen.native_runtime.gemm_tiles import Tiles, provided
 from runtime.llvm.function_builder import FunctionBuilder
 from runtime.llvm.products import SYMBOLS
 from runtime.llvm.threads import RUN, SHARE
@@ -40,10 +40,10 @@ _MIN_PART_WORK = 1 << 17  # multiplications that a part has at least
 _MAX_PARTS = 128  # at most
 _LONG_LINE = 1024  # bytes from which on rows evict each other from the caches
 _ROWS_AT_ONCE = 4  # rows whose dot products are computed together
-_SOURCES = ("gemm.py", "gemm_pack.py")  # what the LLVM code depends on, besides runtime.llvm
+_SOURCES = ("gemm.py", "gemm_tiles.py", "gemm_pack.py")  # what the LLVM code depends on, besides runtime.llvm
 
 
-class _Gemm(Packing):
+class _Gemm(Tiles):
     """The functions for one type of elements."""
 
     # The record that parts read. height, width: of a part; across: the number of parts side by side.
@@ -62,54 +62,6 @@ class _Gemm(Packing):
             self._entry(),
         ]
         return "\n".join([pool, *tiles, *parts])
-
-    # --- tiles -------------------------------------------------------------------------------------------------------
-
-    def _kinds(self) -> list[str]:
-        return (["whole"] if self.whole_tiles else []) + ["wide", "narrow"]
-
-    def _tile(self, height: int, kind: str) -> str:
-        """out[:rows, :columns] = (out if add else 0) + a[:rows, :inner] @ b[:inner, :columns], strides in bytes.
-
-        whole: all columns; wide: some of them; narrow: at most one vector. A row beyond the last one repeats the last.
-        """
-        c = FunctionBuilder(
-            f"define internal void @tile_{height}_{kind}(i64 %inner, ptr %a, i64 %a_row, i64 %a_k, ptr %b, i64 %b_k, "
-            "ptr %out, i64 %out_row, i64 %rows, i64 %columns, i1 %add) noinline nounwind"
-        )
-        vectors = range(1 if kind == "narrow" else VECTORS)
-        masks = [] if kind == "whole" else [self._lanes_of(c, "%columns", v) for v in vectors]
-        last = c.binary("sub", "%rows", 1)
-        numbers = [c.min(row, last) for row in range(height)]
-        offsets = [c.binary("mul", number, "%a_row") for number in numbers]
-        zero = (self.vector, "zeroinitializer")
-        start = [("i64", "0"), ("ptr", "%a"), ("ptr", "%b"), *[zero] * (height * len(vectors))]
-        with c.forever(*start) as trip:
-            k, a, b, *sums = trip.values
-            across = [self._load(c, b, v, masks) for v in vectors]
-            new = []
-            for offset in offsets:
-                factor = self._splat(c, c.load(self.type, c.at(a, offset)))
-                totals, sums = sums[: len(vectors)], sums[len(vectors) :]
-                new.append([c.multiply_add(self.vector, factor, across[v], totals[v]) for v in vectors])
-            following = c.binary("add", k, 1)
-            trip.following = [following, c.at(a, "%a_k"), c.at(b, "%b_k"), *(value for row in new for value in row)]
-            c.jump_unless(c.binary("icmp slt", following, "%inner"), trip.end)
-        places = [c.at("%out", c.binary("mul", number, "%out_row")) for number in numbers]
-
-        def write(rows: list[list[str]]) -> None:
-            for place, row in zip(places, rows):
-                for v in vectors:
-                    self._store(c, row[v], place, v, masks)
-            c.end("ret void")
-
-        with c.if_then("%add"):  # all are read before any is written, since the last row may be repeated
-            write([
-                [c.binary("fadd", self._load(c, place, v, masks), row[v], self.vector) for v in vectors]
-                for place, row in zip(places, new)
-            ])  # fmt: skip
-        write(new)
-        return c.text()
 
     # --- products by a vector ----------------------------------------------------------------------------------------
 
@@ -218,47 +170,10 @@ class _Gemm(Packing):
                             c.run(f"@{function}", given)
                     across = f"ptr {c.select(direct, b, panel, 'ptr')}, i64 {stride}"
                     out = c.at(c.at(of["out"], c.binary("mul", j, one)), c.binary("mul", top, out_row))
-                    given = f"{across}, ptr {{out}}, i64 {out_row}, i64 {{rows}}, i64 {columns}, {add}"
-                    self._tiles(
-                        c, c.binary("sub", bottom, top), inner, (a, tile_row, tile_k), out, out_row, columns, given
-                    )
+                    a_block = (a, tile_row, tile_k)
+                    self._panel(c, c.binary("sub", bottom, top), inner, a_block, out, out_row, columns, across, add)
         c.end("ret ptr null")
         return c.text()
-
-    def _tiles(
-        self,
-        c: FunctionBuilder,
-        rows: str,
-        inner: str,
-        a: tuple[str, str, str],
-        out: str,
-        out_row: str,
-        columns: str,
-        given: str,
-    ) -> None:
-        """The tiles of one panel. a: its address, row stride and column stride; given: the other arguments."""
-        begin = "0"
-        for height, less in zip(self.heights, (*self.heights[1:], 0)):
-            # The remaining rows take a tile of this height unless a lower one holds them.
-            rest = c.binary("srem", c.binary("sub", rows, begin), height)
-            end = c.binary("sub", rows, c.select(c.binary("icmp sgt", rest, less), 0, rest))
-            with c.loop(begin, end, height) as row:
-                down, across = (c.binary("mul", row.index, far) for far in (a[1], out_row))
-                some = c.min(c.binary("sub", end, row.index), height)
-                others = given.format(out=c.at(out, across), rows=some)
-                text = f"i64 {inner}, ptr {c.at(a[0], down)}, i64 {a[1]}, i64 {a[2]}, {others}"
-                self._call_tile(c, height, columns, text)
-            begin = end
-
-    def _call_tile(self, c: FunctionBuilder, height: int, columns: str, given: str) -> None:
-        narrow = c.binary("icmp sle", columns, self.lanes)
-        conditions = {"narrow": narrow, "wide": c.negated(narrow)}
-        if self.whole_tiles:
-            conditions["whole"] = c.binary("icmp eq", columns, self.width)
-            conditions["wide"] = c.all_of(conditions["wide"], c.negated(conditions["whole"]))
-        for kind in self._kinds():
-            with c.if_then(conditions[kind]):
-                c.run(f"@tile_{height}_{kind}", given)
 
     def _entry(self) -> str:
         """The entry point: divides the product into parts and runs them."""
@@ -324,22 +239,8 @@ def code(name: str, vector_bytes: int) -> str:
     return _Gemm(name, vector_bytes).text()
 
 
-def vector_bytes() -> int:
-    """The length of this machine's vectors in bytes."""
-    from runtime.llvm import processor
-
-    features = processor.features()
-    return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-
-
 @functools.cache
 def provide(name: str) -> int:
     """Defines the symbol of the product for this element type, and gives its address."""
-    from runtime.llvm import target
-
     others = {} if sys.platform == "win32" else {RUN: thread_pool.provide()}
-    size = vector_bytes()
-    writers = [Path(__file__).with_name(file).read_text(encoding="utf-8") for file in _SOURCES]
-    made = jit_module.machine_code("products", lambda: code(name, size), level=0, key=repr((name, size, writers)))
-    (address,) = target.link(made, [SYMBOLS[name]], others)
-    return address
+    return provided(SYMBOLS[name], name, code, _SOURCES, others)

@@ -1,20 +1,25 @@
-"""Lowerings of products of windows with filters. Many windows with few filters are made a strip at a time.
+"""Lowerings of products of windows with filters. Large ones of floats leave the windows in the image.
 
     %y = convolution(%x, %w)     for i in range(lanes):                           # on threads
                                      for s in range(strips of the lane):
-                              →          work[...] = rows of windows              # in the second-level cache
-                                         lib.gemm(work, ..., w, 0, y, ..., 1)
+                              →          padded[...] = rows of x                  # in the second-level cache
+                                         lib.indirect_gemm(padded, ..., w, 0, y, ...)
 
-A strip consists of some rows of windows. A lane consists of strips that use the same memory one after the other;
-threads take lanes. Without strips, all windows would be written to memory and read again, which takes longer than their
-product. Other windows are made all at once, and all threads compute one product.
+Windows overlap, and an indirect product reads their elements where they are (`windows_in_place.py`). A strip consists
+of some rows of an image, with its padding, or of some images; without padding nothing is copied. A lane consists of
+strips that use the same memory one after the other; threads take lanes.
 
     convolution               the windows times the filters
-    convolution_filters_grad  the transposed windows times the cotangent: a sum for each lane, then their total. The
-                              number of lanes doesn't depend on the number of threads
-    convolution_input_grad    the cotangent times the transposed filters, which gives windows; they are added to the
-                              image. A lane has whole images, and takes the strips of an image from the last to the
-                              first, so that each sum has its terms in the order of `patches_grad`
+    convolution_filters_grad  the transposed windows times the cotangent. Of few filters, each lane has a sum over its
+                              strips, and they are added up; of many filters, each lane has some rows of the result.
+                              The order of the sums doesn't depend on the number of threads
+    convolution_input_grad    the cotangent convolved with the flipped filters, if all strides are 1. Otherwise, and of
+                              images with few channels, the cotangent times the transposed filters, which gives windows;
+                              they are added to the image, a strip at a time. A lane has whole images then, and takes
+                              the strips of an image from the last to the first, so that each sum has its terms in the
+                              order of `patches_grad`
+
+Other convolutions write all windows to memory, for one product of matrices.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.linalg import product_call
 from runtime.codegen.op_lowerings.view import filled
 from runtime.codegen.op_lowerings.windows import Windows
+from runtime.codegen.op_lowerings.windows_in_place import MOST_DIMENSIONS, Place, WindowsInPlace
 from runtime.codegen.passes.parallelize import thread_count_in
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.dtypes import DType
@@ -40,6 +46,7 @@ from runtime.ops.nn.window_products import CHANNELS, DEPTHS, PLACES, SIZES
 from runtime.types import TensorType
 
 _LANE, _STRIP, _ROW = 0, 1, 2  # depths of loops
+_ROWS_OF_LANE = 16  # of the gradient by the filters: two tiles of a product
 
 
 class _Sizes:
@@ -57,7 +64,12 @@ class _Sizes:
         dtype = node.outputs[0].dtype
         self.is_large = self.elements * self.depth >= cost_model.GEMM_MULTIPLICATIONS
         has_threads = sys.platform != "win32" and not low.for_device
-        self.on_threads = has_threads and self.elements >= cost_model.PARALLEL_WORK
+        few = len(node.attrs["sizes"]) <= MOST_DIMENSIONS
+        self.in_place = dtype.is_floating and self.is_large and few and not low.for_device
+        work, least = self.elements, cost_model.PARALLEL_WORK
+        if self.in_place:
+            work, least = self.elements * self.depth, cost_model.SHARED_BATCH
+        self.on_threads = has_threads and work >= least
         self.in_strips = (
             dtype.is_floating
             and has_threads
@@ -138,11 +150,11 @@ class _Convolution:
         threads = ir.size_variable(thread_count_in(self.low.constants))
         return self.low.assign(ir.call("min", threads * cost_model.CONVOLUTION_LANES, items), "lanes")
 
-    def each_lane(self, lanes: ir.Expr, body: Callable[[ir.Var], None]) -> None:
+    def each_lane(self, lanes: ir.Expr, body: Callable[[ir.Var], None], on_threads: bool = True) -> None:
         lane = self.low.index_name(_LANE)
         with self.low.nested() as block:
             body(lane)
-        self.low.nest(lane, lanes, block, large=True, may_join=False)
+        self.low.nest(lane, lanes, block, large=on_threads, may_join=False)
 
     def each_item(self, lane: ir.Var, lanes: ir.Expr, items: ir.Expr, body: Callable[[ir.Var], None]) -> None:
         """Adds a loop over the items of a lane."""
@@ -183,6 +195,71 @@ class _Convolution:
 _START = (ir.ZERO,) * 3
 
 
+def _product(
+    low: Lowering, a: Place, rows_at: Place, inner_at: Buffer, b: Place, out: Place, sizes: Sequence[ir.Expr],
+    add: bool,
+) -> None:  # fmt: skip
+    """An indirect product. rows_at, inner_at: the tables of the rows and the columns of `a`."""
+    arrays = [each for array, place in (a, rows_at) for each in (array.variable, place)]
+    arrays += [inner_at.variable, *(each for array, place in (b, out) for each in (array.variable, place))]
+    low.add(ir.Run(ir.call("lib.indirect_gemm", *arrays, *sizes, ir.truth(add))))
+
+
+class _Strips:
+    """The loops over strips of windows in place, for one op. A strip is a part of an image, or some whole images."""
+
+    def __init__(self, c: _Convolution, windows: WindowsInPlace, parts: ir.Expr | int, on_threads: bool) -> None:
+        """parts: the number of strips there should be at least."""
+        low = c.low
+        self.c, self.windows, self.on_threads = c, windows, on_threads
+        self.height, self.images = windows.height(parts), windows.images(parts)
+        self.of_image = windows.strips(self.height)
+        groups = (windows.batch + self.images - 1) // self.images
+        self.count = low.assign(groups * self.of_image, "items")
+        self.windows_at, self.elements_at = windows.windows_at(self.images, self.height), windows.elements_at()
+
+    def each(
+        self, lanes: ir.Expr, body: Callable[[ir.Var, Place, ir.Expr, ir.Expr], None],
+        before: Callable[[ir.Var], None] = lambda lane: None, divided: bool = True,
+    ) -> None:  # fmt: skip
+        """Adds the loops. body(lane, strip, first, count): takes windows from number `first` on, whose strip this is.
+        before(lane): comes before the strips of a lane. divided: each lane has some strips; otherwise, each has all."""
+        c, low, windows, work = self.c, self.c.low, self.windows, None
+        if windows.padded:
+            size = windows.memory(self.images, self.height)
+            work = low.new_buffer(lanes * size, c.dtype, "padded")
+
+        def lane(i: ir.Var) -> None:
+            before(i)
+            at = low.assign(i * size, "place") if work is not None else ir.ZERO
+
+            def strip(s: ir.Var) -> None:
+                group = low.assign(s // self.of_image, "group")
+                b = low.assign(group * self.images, "image")
+                images = low.assign(ir.call("min", self.images, windows.batch - b), "images")
+                first = low.assign((s - group * self.of_image) * self.height, "first")
+                last = low.assign(ir.call("min", first + self.height, windows.places[0]), "last")
+                made = windows.strip(b, images, (first, last), work, at, _ROW)
+                number = low.assign((b * windows.places[0] + first) * windows.windows_of_row, "window")
+                body(i, made, number, low.assign(images * (last - first) * windows.windows_of_row, "count"))
+
+            if divided:
+                c.each_item(i, lanes, self.count, strip)
+            else:
+                c.loop(_STRIP, (ir.ZERO, self.count), strip)
+
+        c.each_lane(lanes, lane, self.on_threads)
+
+
+def _in_place(low: Lowering, node: Node, image: Array, windows: Windows) -> WindowsInPlace:
+    attrs = node.attrs
+    spans = [(size - 1) * rate for size, rate in zip(attrs["sizes"], attrs["rates"])]
+    padded = windows.padded and (attrs["padding"] != "SAME" or any(spans))
+    return WindowsInPlace(
+        low, image, attrs["sizes"], attrs["strides"], attrs["rates"], windows.before, windows.places, padded
+    )
+
+
 @emitter("convolution")
 def _convolution(low: Lowering, node: Node) -> None:
     (x, w), output = map(low.array, node.inputs), node.outputs[0]
@@ -190,32 +267,27 @@ def _convolution(low: Lowering, node: Node) -> None:
     check_filters(low, node, x.dims[-1], w.dims)
     dims = low.type_dims(output.type, (x.dims[0], *c.all.places, c.depth))  # type: ignore[arg-type]
     out = low.new_buffer(product(dims), output.dtype, output.name)
+    low.define(output, Array(out, dims))
     sizes = _Sizes(low, node, output, _shape(node.inputs[0]), _shape(node.inputs[1])[-1])
-    if not sizes.in_strips:
+    if not sizes.in_place:
         arrays = (c.written(x, sizes.on_threads), w.buffer, out)
         c.product(arrays, _START, (c.count, c.inner, c.depth), (False, False), sizes.is_large, None)
-        low.define(output, Array(out, dims))
         return
-    places = c.places
-    rows = low.atom(product([x.dims[0], *c.all.places[:-1]]))
-    height, strips = c.strips(rows)
-    lanes = c.lanes(strips)
-    work = low.new_buffer(lanes * height * places * c.inner, output.dtype, "windows")
+    _sums_of_windows(c, _in_place(low, node, x, c.all), w.buffer, c.depth, out, sizes.on_threads)
 
-    def lane(i: ir.Var) -> None:
-        place = low.assign(i * height * places, "place")
 
-        def strip(s: ir.Var) -> None:
-            first = low.assign(s * height, "first")
-            last = low.assign(ir.call("min", first + height, rows), "last")
-            c.make_strip(x, work, place, first, last)
-            starts = (place * c.inner, ir.ZERO, first * places * c.depth)
-            c.product((work, w.buffer, out), starts, ((last - first) * places, c.inner, c.depth), (False, False))
+def _sums_of_windows(
+    c: _Convolution, windows: WindowsInPlace, filters: Buffer, depth: Atom, out: Buffer, on_threads: bool
+) -> None:
+    """Writes the products of windows in place with filters of shape [elements of a window, depth]."""
+    parts = c.lanes(windows.batch * windows.places[0]) if on_threads else ir.ONE
+    strips = _Strips(c, windows, parts, on_threads)
 
-        c.each_item(i, lanes, strips, strip)
+    def strip(lane: ir.Var, images: Place, first: ir.Expr, count: ir.Expr) -> None:
+        rows_at, sizes = (strips.windows_at, ir.ZERO), (count, windows.elements, depth)
+        _product(c.low, images, rows_at, strips.elements_at, (filters, ir.ZERO), (out, first * depth), sizes, add=False)
 
-    c.each_lane(lanes, lane)
-    low.define(output, Array(out, dims))
+    strips.each(c.low.assign(ir.call("min", parts, strips.count), "lanes"), strip)
 
 
 @emitter("convolution_filters_grad")
@@ -227,42 +299,82 @@ def _filters_grad(low: Lowering, node: Node) -> None:
     own = (*map(low.static_dim, node.attrs["sizes"]), x.dims[-1], c.depth)
     dims = low.type_dims(output.type, own)  # type: ignore[arg-type]
     out = low.new_buffer(product(dims), output.dtype, output.name)
+    low.define(output, Array(out, dims))
     sizes = _Sizes(low, node, node.inputs[1], _shape(node.inputs[0]), _shape(node.inputs[1])[-1])
-    if not sizes.in_strips or sizes.filters > cost_model.CONVOLUTION_FILTERS:
+    if not sizes.in_place:
         arrays = (c.written(x, sizes.on_threads), dy.buffer, out)
         c.product(arrays, _START, (c.inner, c.count, c.depth), (True, False), sizes.is_large, None)
-        low.define(output, Array(out, dims))
         return
-    places = c.places
-    rows = low.atom(product([x.dims[0], *c.all.places[:-1]]))
-    height, strips = c.strips(rows)
-    lanes = low.assign(ir.call("min", strips, cost_model.CONVOLUTION_SUMS), "lanes")
-    size = low.atom(c.inner * c.depth, "size")
-    work = low.new_buffer(lanes * height * places * c.inner, output.dtype, "windows")
-    sums, parts = (low.new_buffer(lanes * size, output.dtype, name) for name in ("sums", "products"))
+    windows, size = _in_place(low, node, x, c.all), low.atom(c.inner * c.depth, "size")
+    if sizes.on_threads and sizes.filters <= cost_model.CONVOLUTION_FILTERS:
+        _sums_of_lanes(c, windows, dy.buffer, out, size)
+        return
+    strips = _Strips(c, windows, 1, sizes.on_threads)
+    lanes = c.lanes((c.inner + _ROWS_OF_LANE - 1) // _ROWS_OF_LANE) if sizes.on_threads else ir.ONE
 
-    def lane(i: ir.Var) -> None:
-        place, begin = low.assign(i * height * places, "place"), low.assign(i * size, "at")
-        c.loop(_ROW, (ir.ZERO, size), lambda j: low.add(ir.store(sums.variable, begin + j, c.zero)))
+    def share(i: ir.Expr) -> ir.Expr:
+        return low.assign(i * c.inner // lanes, "row")
 
-        def strip(s: ir.Var) -> None:
-            first = low.assign(s * height, "first")
-            last = low.assign(ir.call("min", first + height, rows), "last")
-            c.make_strip(x, work, place, first, last)
-            starts = (place * c.inner, first * places * c.depth, begin)
-            c.product((work, dy.buffer, parts), starts, (c.inner, (last - first) * places, c.depth), (True, False))
-            c.loop(_ROW, (ir.ZERO, size), lambda j: _add(low, sums, begin + j, ir.load(parts.variable, begin + j)))
+    def clear(i: ir.Var) -> None:
+        bounds = share(i) * c.depth, share(i + 1) * c.depth
+        c.loop(_STRIP, bounds, lambda j: low.add(ir.store(out.variable, j, c.zero)))
 
-        c.each_item(i, lanes, strips, strip)
+    def strip(i: ir.Var, images: Place, first: ir.Expr, count: ir.Expr) -> None:
+        begin, end = share(i), share(i + 1)
+        rows_at, of_product = (strips.elements_at, begin), (end - begin, count, c.depth)
+        places = (dy.buffer, first * c.depth), (out, begin * c.depth)
+        _product(low, images, rows_at, strips.windows_at, *places, of_product, add=True)
 
-    c.each_lane(lanes, lane)
+    strips.each(lanes, strip, clear, divided=False)
+
+
+def _sums_of_lanes(c: _Convolution, windows: WindowsInPlace, dy: Buffer, out: Buffer, size: Atom) -> None:
+    """The gradient by few filters: a sum for each lane of strips, then their total."""
+    low = c.low
+    strips = _Strips(c, windows, cost_model.CONVOLUTION_SUMS, True)
+    lanes = low.assign(ir.call("min", strips.count, cost_model.CONVOLUTION_SUMS), "lanes")
+    sums = low.new_buffer(lanes * size, c.dtype, "sums")
+
+    def clear(i: ir.Var) -> None:
+        begin = low.assign(i * size, "at")
+        c.loop(_STRIP, (ir.ZERO, size), lambda j: low.add(ir.store(sums.variable, begin + j, c.zero)))
+
+    def strip(i: ir.Var, images: Place, first: ir.Expr, count: ir.Expr) -> None:
+        rows_at, of_product = (strips.elements_at, ir.ZERO), (c.inner, count, c.depth)
+        places = (dy, first * c.depth), (sums, low.assign(i * size, "at"))
+        _product(low, images, rows_at, strips.windows_at, *places, of_product, add=True)
+
+    strips.each(lanes, strip, clear)
     c.loop(_STRIP, (ir.ZERO, size), lambda j: low.add(ir.store(out.variable, j, c.zero)))
 
     def total(i: ir.Var) -> None:
         c.loop(_STRIP, (ir.ZERO, size), lambda j: _add(low, out, j, ir.load(sums.variable, i * size + j)))
 
     c.loop(_LANE, (ir.ZERO, lanes), total)
-    low.define(output, Array(out, dims))
+
+
+def _convolved_back(
+    low: Lowering, node: Node, c: _Convolution, dy: Array, w: Array, out: Buffer, sizes: _Sizes
+) -> None:
+    """The gradient by the input where all strides are 1: the cotangent, convolved with the flipped filters."""
+    attrs, channels = node.attrs, w.dims[-2]
+    spans = [(size - 1) * rate for size, rate in zip(attrs["sizes"], attrs["rates"])]
+    before = [low.atom(span - own, "before") for span, own in zip(spans, c.all.before)]
+    ones = [1] * len(spans)
+    windows = WindowsInPlace(low, dy, attrs["sizes"], ones, attrs["rates"], before, c.all.space, True, flipped=True)
+    filters, size = (
+        low.new_buffer(windows.elements * channels, c.dtype, "filters"),
+        low.atom(channels * c.depth, "size"),
+    )
+
+    def transposed(e: ir.Var) -> None:
+        place = low.assign(e * size, "at")
+        arrays = (w.buffer.variable, place, filters.variable, place)
+        low.add(ir.Run(ir.call("lib.transpose_matrix", *arrays, channels, c.depth)))
+
+    many = sizes.on_threads and 2 * sizes.filters >= cost_model.PARALLEL_WORK
+    c.each_lane(ir.as_expr(c.all.elements), transposed, many)
+    _sums_of_windows(c, windows, filters, channels, out, sizes.on_threads)
 
 
 @emitter("convolution_input_grad")
@@ -277,6 +389,10 @@ def _input_grad(low: Lowering, node: Node) -> None:
     out = low.new_buffer(product(dims), output.dtype, output.name)
     sizes = _Sizes(low, node, node.inputs[0], shape, _shape(node.inputs[1])[-1])
     low.define(output, Array(out, dims))
+    is_wide = (shape[-1] or 0) >= cost_model.CONVOLUTION_CHANNELS
+    if sizes.in_place and is_wide and set(node.attrs["strides"]) == {1}:
+        _convolved_back(low, node, c, dy, w, out, sizes)
+        return
     if not sizes.in_strips or sizes.images < cost_model.CONVOLUTION_IMAGES:
         made = low.new_buffer(c.count * c.inner, output.dtype, "windows")
         arrays = (dy.buffer, w.buffer, made)

@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.codegen.cache import kernel_cache
 from runtime.codegen.kernel.source import KernelSource, Unreadable
-from runtime.codegen.native_runtime import gemm
+from runtime.codegen.native_runtime import gemm, indirect_gemm
 
 NAME = "numba"
 # What unpickling and linking code of another build of numba or LLVM can raise. Digest and versions exclude all but
@@ -104,6 +104,7 @@ def _provide(source: KernelSource) -> None:
     """Defines the symbols that the kernel refers to for numba's linker."""
     import llvmlite.binding
 
-    if any(f"lib.{product}(" in source.text for product in ("matmul", "gemm")):
-        for name, symbol in gemm.SYMBOLS.items():
-            llvmlite.binding.add_symbol(symbol, gemm.provide(name))
+    for products, callers in ((gemm, ("matmul", "gemm")), (indirect_gemm, ("indirect_gemm",))):
+        if any(f"lib.{caller}(" in source.text for caller in callers):
+            for name, symbol in products.SYMBOLS.items():
+                llvmlite.binding.add_symbol(symbol, products.provide(name))
