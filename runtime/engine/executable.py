@@ -18,8 +18,15 @@ from typing import Any
 
 from runtime import errors
 from runtime.codegen.backends import graph_cache
-from runtime.codegen.backends.driver import check_environment, compiling, interrupts_deferred
+from runtime.codegen.backends.driver import (
+    check_environment,
+    compiling,
+    interrupts_deferred,
+    provide_threads,
+    urgent_compilation,
+)
 from runtime.codegen.kernel.source import NotNative
+from runtime.codegen.native_runtime import thread_pool
 from runtime.collecting import count_compiler_as_old, rarely
 from runtime.engine import background, settings
 from runtime.engine.compile_cost import counted, python_seconds, threshold
@@ -231,7 +238,17 @@ class Executable:
 
     def _guarded(self, compile_it: Callable[[], Call | None], waits: bool = False) -> Call | None:
         """waits: a call is waiting."""
-        call, self.failure = _guarded(compile_it, self.graph, self.warned)
+        if waits:
+            with urgent_compilation() as later:
+                try:
+                    call, self.failure = _guarded(compile_it, self.graph, self.warned)
+                finally:
+                    if thread_pool.is_awaited():
+                        background.worker.submit(provide_threads, urgent=True)  # the call may be long, and gain by it
+                    for work in later:
+                        work()
+        else:
+            call, self.failure = _guarded(compile_it, self.graph, self.warned)
         if call is not None and any(getattr(v.type, "rank", 0) != 0 for node in self.graph.nodes for v in node.outputs):
             if waits:
                 background.worker.submit(_provide_allocator)

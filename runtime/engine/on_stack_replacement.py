@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.codegen.backends import graph_cache
-from runtime.codegen.backends.driver import urgent_compilation
+from runtime.codegen.backends.driver import provide_threads, urgent_compilation
 from runtime.collecting import rarely
 from runtime.dataclass import dataclass
 from runtime.engine import background
@@ -100,6 +100,7 @@ class Loop:
             finally:
                 self.refused = self.call is None
                 self._python_done.set()
+            provide_threads()
             for work in later:
                 work()
 

@@ -1,5 +1,6 @@
-"""Calls of parallel loops. The thread pool runs their parts (`codegen/native_runtime/thread_pool.py`), linked by the
-symbol `autograph_run_parts`. `codegen/backends/numba_backend/threading_library.py` does the same for numba.
+"""Calls of parallel loops. The thread pool runs their parts (`codegen/native_runtime/thread_pool.py`). Kernels find it
+in the global `autograph_pool`, which is null until the pool has been compiled: the caller runs the loop itself then.
+`codegen/backends/numba_backend/threading_library.py` does the same for numba, with the symbol `autograph_run_parts`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from runtime.llvm.function_builder import UNOPTIMISED, FunctionBuilder, defined
 from runtime.llvm.writer import Writer, parts
 
 RUN = "autograph_run_parts"
+POOL = "autograph_pool"
 MOST = 128  # the most parts of one loop
 SHARE = 4  # parts per thread, so that other threads can take those of a slow one
 ALIGNED = 64  # elements: parts of long loops start at multiples of it, for aligned vectors
@@ -26,7 +28,9 @@ def _in_parts(f: FunctionBuilder) -> None:
     shares = f.binary("mul", "%threads", SHARE)
     wanted = f.select(f.binary("icmp sgt", "%threads", 1), shares, 1)
     possible = f.min(f.min(wanted, MOST), "%total")
-    count = f.max(possible, 1)
+    pool = f.load_atomic("ptr", f"@{POOL}")
+    is_alone = f.is_null(pool)
+    count = f.select(is_alone, 1, f.max(possible, 1))
     mask = f.select(f.binary("icmp sge", "%total", ALIGNED * MOST), -ALIGNED, -1)
     with f.loop(0, count, carried=[("i64", "0")]) as loop:
         following = f.binary("add", loop.index, 1)
@@ -38,11 +42,18 @@ def _in_parts(f: FunctionBuilder) -> None:
         f.store("i64", end, f.at(record, END))
         f.store("ptr", "%arguments", f.at(record, ARGUMENTS))
         loop.following[0] = end
-    f.run(f"@{RUN}", "ptr %entry", f"ptr {records}", f"i64 {_RECORD}", f"i64 {count}", "i64 %threads")
+
+    def alone() -> None:
+        f.call("ptr", "%entry", f"ptr {records}")
+
+    def together() -> None:
+        f.run(pool, "ptr %entry", f"ptr {records}", f"i64 {_RECORD}", f"i64 {count}", "i64 %threads")
+
+    f.if_else(is_alone, alone, together)
 
 
 SUPPORT = "\n".join([
-    f"declare void @{RUN}(ptr, ptr, i64, i64, i64)",
+    f"@{POOL} = external global ptr",
     defined(
         f"internal void {IN_PARTS}(ptr %entry, ptr %arguments, i64 %total, i64 %threads) {UNOPTIMISED}",
         _in_parts,

@@ -178,3 +178,33 @@ def test_a_fork_and_an_exit():
         [sys.executable, "-c", PROGRAM.format(root=root)], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+BEFORE = """
+import numpy as np
+import autograph as ag
+from runtime.codegen.native_runtime import thread_pool
+from runtime.engine import background, wait_for_background
+jobs, submit = [], background.worker.submit
+background.worker.submit = lambda step, **options: jobs.append((step, options)) or True
+f = ag.function(ag.nn.softmax, jit_compile=True)
+x = ag.constant(np.random.default_rng(0).normal(size=(512, 1024)).astype(np.float32))
+first = f(x).numpy()
+assert thread_pool.is_awaited()
+background.worker.submit = submit
+for step, options in jobs:
+    submit(step, **options)
+wait_for_background()
+assert not thread_pool.is_awaited()
+assert (f(x).numpy() == first).all()
+print("done")
+"""
+
+
+def test_kernels_run_before_there_is_a_pool(tmp_path):
+    environment = {**os.environ, "AUTOGRAPH_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):  # compiled, and from the cache
+        done = subprocess.run(
+            [sys.executable, "-c", BEFORE], capture_output=True, text=True, timeout=120, env=environment
+        )
+        assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

@@ -21,6 +21,7 @@ from runtime.codegen.backends import llvm_backend
 from runtime.codegen.backends.numba_backend import compiler as numba_compiler
 from runtime.codegen.cache import eviction, kernel_cache
 from runtime.codegen.kernel.source import KernelSource, Unreadable
+from runtime.codegen.native_runtime import thread_pool
 from runtime.dataclass import dataclass
 from runtime.llvm.ctrl_c import interrupts_deferred
 from runtime.profiling import span
@@ -147,7 +148,15 @@ def _once(name: str, make: Callable[[], Callable[..., Any] | None]) -> Callable[
             entry = make()
         if entry is not None:
             _entries[name] = entry
+        if _urgency.later is None:
+            provide_threads()
         return entry
+
+
+def provide_threads() -> None:
+    """Compiles the thread pool if kernels use it: they run on one thread until then, so that no first result waits."""
+    with compiling, interrupts_deferred():
+        thread_pool.provide_to_kernels()
 
 
 def _load_named(name: str, text: str) -> Callable[..., Any] | None:
@@ -179,9 +188,11 @@ _urgency = _Urgency()
 
 
 @contextlib.contextmanager
-def urgent_compilation(outside: Callable[[], None]) -> Iterator[list[Callable[[], None]]]:
-    """Within it, `outside` is called when this thread's compiler releases the interpreter lock for good. Gives the list
-    of work to do once the kernel has been handed over: files to write."""
+def urgent_compilation(outside: Callable[[], None] = lambda: None) -> Iterator[list[Callable[[], None]]]:
+    """Within it, `outside` is called when this thread's compiler releases the interpreter lock for good. Gives a list
+    of work. Once the kernel has been handed over, that remains to be done (files to write), and `provide_threads` to
+    be called.
+    """
     _urgency.outside, _urgency.later = outside, []
     try:
         yield _urgency.later

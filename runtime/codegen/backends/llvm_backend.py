@@ -27,7 +27,7 @@ def _symbols() -> dict[str, Callable[[], int]]:
 
     return {
         memory.BLOCKS: allocator.table,
-        threads.RUN: thread_pool.provide,
+        threads.POOL: thread_pool.place,
         **{
             symbol: functools.partial(products.provide, name)
             for products in (gemm, indirect_gemm)

@@ -76,8 +76,8 @@ def compile_object(name: str, functions: Sequence[CFunction]) -> bytes:
         if any(f"@{symbol}(" in text for text in texts)
     ]
     resident += [(code, 0) for code in products]
-    if products or any(f"@{threads.RUN}(" in text for text in texts):
-        resident.append((thread_pool.code(), 2))
+    if products or any(f"@{threads.POOL} " in text for text in texts):
+        resident.append((f"{thread_pool.code()}\n@{threads.POOL} = global ptr @{threads.RUN}\n", 2))
     exported = [*(function.name for function in functions), f"{name}_free", f"{name}_set_threads"]
     return target.library(parts, resident, exported)
 

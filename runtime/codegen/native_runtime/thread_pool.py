@@ -1,4 +1,4 @@
-"""The thread pool that parallel loops run on: one per process, which kernels call by the symbol `RUN`.
+"""The thread pool that parallel loops run on: one per process, which kernels call by the pointer at `place()`.
 
     void autograph_run_parts(entry, records, size, count, threads)
 
@@ -28,11 +28,13 @@ taking a part can't take a part of a later nest:  generation (32 bits) | threads
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import platform
 import signal
 import sys
 import time
+from typing import Any
 
 from runtime.codegen.native_runtime.jit_module import link
 from runtime.llvm.function_builder import FunctionBuilder, defined, definitions
@@ -378,3 +380,24 @@ def provide() -> int:
     aren't parallelised."""
     (address,) = link(code(), RUN)
     return address
+
+
+@functools.cache
+def _place() -> Any:
+    return ctypes.c_void_p(None)
+
+
+def place() -> int:
+    """The address at which kernels find the pool: null until `provide_to_kernels`."""
+    return ctypes.addressof(_place())
+
+
+def is_awaited() -> bool:
+    """Whether kernels run on one thread since the pool hasn't been compiled yet."""
+    return _place.cache_info().currsize > 0 and _place().value is None
+
+
+def provide_to_kernels() -> None:
+    """Compiles the pool if it is awaited."""
+    if is_awaited():
+        _place().value = provide()
