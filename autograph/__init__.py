@@ -59,7 +59,7 @@ from runtime.autodiff.custom import custom_gradient
 from runtime.autodiff.python_calls import py_function
 from runtime.autodiff.tape import GradientTape
 from runtime.autodiff.transforms import UnconnectedGradients, grad_pass_through, gradients, recompute_grad
-from runtime.context import executing_eagerly, init_scope, name_scope
+from runtime.context import executing_eagerly, get_current_name_scope, init_scope, name_scope
 from runtime.device import (
     VariableAggregation,
     VariableSynchronization,
@@ -311,6 +311,7 @@ __all__ = [
     "divide", "double", "dtypes", "dynamic_partition", "dynamic_stitch", "edit_distance", "eig", "eigvals", "einsum",
     "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental", "export", "eye",
     "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd",
+    "get_current_name_scope",
     "get_static_value", "grad_pass_through", "gradients", "greater", "greater_equal", "group", "half",
     "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope",
     "inside_function", "int16", "int32", "int64", "int8", "io", "is_symbolic_tensor", "is_tensor", "less",

@@ -160,6 +160,11 @@ class name_scope:
         ctx.scope = self._outer.pop()
 
 
+def get_current_name_scope() -> str:
+    """The prefix of the open `name_scope`s, without the slash at its end."""
+    return ctx.scope.removesuffix("/")
+
+
 @contextlib.contextmanager
 def init_scope() -> Iterator[None]:
     """Runs its block eagerly, outside of the function that is being traced and hidden from its tapes."""

@@ -34,7 +34,7 @@ def said(name: str) -> str:
         ("layers", "ag.keras.layers"),
         ("compat.v1", "tf_upgrade_v2"),
         ("queue", "there are no queues"),
-        ("train.Optimizer", "optimisers aren't here"),
+        ("train.Optimizer", "optimisers are Keras'"),
         ("io.match_filenames_once", "read and write other files with Python"),
         ("image.extract_glimpse", "images are arrays"),
         ("linalg.LinearOperatorDiag", "there are no operator classes"),

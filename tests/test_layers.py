@@ -26,7 +26,15 @@ BASE |= {"runtime.files", "runtime.locks", "runtime.tracebacks", "runtime.pass_l
 BASE |= {"runtime.profiling", "runtime.progress", "runtime.freed_memory"}
 OPS = {"runtime.ops"}
 OPS |= {f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn image numpy".split()}
-VALUES = {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.tensor_array", "runtime.generator"}
+VALUES = {
+    *BASE,
+    "runtime.tensor",
+    *OPS,
+    "runtime.variable",
+    "runtime.moving_average",
+    "runtime.tensor_array",
+    "runtime.generator",
+}
 VALUES |= {"runtime.numpy_random"}
 VALUES |= {"runtime.ragged", "runtime.sparse", "runtime.sparse_functions", "runtime.embeddings"}
 VALUES |= {"runtime.lookup", "runtime.parsing", "runtime.extension_types"}
@@ -91,6 +99,7 @@ ROOMS: dict[str, set[str]] = {
     **ROOMS_OF_OPS,
     "runtime.variable": {*BASE, "runtime.tensor", *OPS},
     "runtime.generator": {*BASE, "runtime.tensor", *OPS, "runtime.variable"},
+    "runtime.moving_average": {*BASE, "runtime.tensor", *OPS, "runtime.variable"},
     "runtime.numpy_random": {*BASE, "runtime.tensor", *OPS, "runtime.generator"},
     "runtime.tensor_array": {*BASE, "runtime.tensor", *OPS},
     "runtime.list_elements": set(),

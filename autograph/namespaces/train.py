@@ -19,10 +19,12 @@ from autograph.saving.manager import CheckpointManager
 from autograph.saving.objects import TrackableView
 from autograph.saving.options import CheckpointOptions
 from autograph.saving.reader import list_variables, load_checkpoint, load_variable
-from autograph.saving.state import get_checkpoint_state, latest_checkpoint
+from autograph.saving.state import checkpoints_iterator, get_checkpoint_state, latest_checkpoint
+from runtime.moving_average import ExponentialMovingAverage
 
 __all__ = [
-    "BytesList", "Checkpoint", "CheckpointManager", "CheckpointOptions", "Example", "Feature", "FeatureList",
-    "FeatureLists", "Features", "FloatList", "Int64List", "SequenceExample", "TrackableView", "experimental",
-    "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_checkpoint", "load_variable",
+    "BytesList", "Checkpoint", "CheckpointManager", "CheckpointOptions", "Example", "ExponentialMovingAverage",
+    "Feature", "FeatureList", "FeatureLists", "Features", "FloatList", "Int64List", "SequenceExample", "TrackableView",
+    "experimental", "checkpoints_iterator", "get_checkpoint_state", "latest_checkpoint", "list_variables",
+    "load_checkpoint", "load_variable",
 ]  # fmt: skip

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -95,3 +96,41 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike[str], latest_filename: s
         return None
     path = state.model_checkpoint_path
     return path if index_of(prefix_of(path)).is_file() else None
+
+
+def checkpoints_iterator(
+    checkpoint_dir: str | os.PathLike[str],
+    min_interval_secs: float = 0,
+    timeout: float | None = None,
+    timeout_fn: Callable[[], Any] | None = None,
+) -> Iterator[str]:
+    """The paths of the latest checkpoints in a folder, each as soon as there is one that is newer, for a program that
+    evaluates what another one trains. It looks once a second.
+
+    min_interval_secs: the least time between two paths. timeout: the seconds to wait for a checkpoint, without limit if
+    it is None. timeout_fn: called after that time; the iterator ends if it returns a true value, or is None. Raises the
+    errors of `get_checkpoint_state`.
+    """
+    last = None
+    while True:
+        path = _newer_checkpoint(checkpoint_dir, last, timeout)
+        if path is None:
+            if timeout_fn is None or timeout_fn():
+                return
+            continue
+        began, last = time.monotonic(), path
+        yield path
+        time.sleep(max(0.0, began + min_interval_secs - time.monotonic()))
+
+
+def _newer_checkpoint(folder: str | os.PathLike[str], last: str | None, timeout: float | None) -> str | None:
+    """The latest checkpoint, once it isn't the last one; None where that takes longer than allowed."""
+    end = None if timeout is None else time.monotonic() + timeout
+    while (path := latest_checkpoint(folder)) in (None, last):
+        if end is not None and time.monotonic() + _PAUSE > end:
+            return None
+        time.sleep(_PAUSE)
+    return path
+
+
+_PAUSE = 1.0  # seconds between two looks into a folder

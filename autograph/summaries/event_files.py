@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from runtime.errors import NotFoundError
+from runtime.ops.strings import wire
 from runtime.storage.records import RecordWriter, read_records
 
 _VERSION = "brain.Event:2"
@@ -64,10 +65,14 @@ def tensor_proto(array: np.ndarray) -> Any:
     return made
 
 
+# What a plugin's metadata say; those of others are empty. Audio: field 2, the encoding, is WAV.
+_CONTENTS = {"audio": wire.integer_field(2, 11)}
+
+
 def metadata_of(plugin: str, description: str | None) -> Any:
-    """The metadata by which a plugin of TensorBoard knows its summaries; version 0 of all of them is empty."""
+    """The metadata by which a plugin of TensorBoard knows its summaries, of version 0 of its format."""
     summary_pb2 = protos().summary_pb2
-    data = summary_pb2.SummaryMetadata.PluginData(plugin_name=plugin)
+    data = summary_pb2.SummaryMetadata.PluginData(plugin_name=plugin, content=_CONTENTS.get(plugin, b""))
     return summary_pb2.SummaryMetadata(summary_description=description, plugin_data=data)
 
 

@@ -27,6 +27,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.facts import get_static_value
 from runtime.ops.image.colors import convert_image_dtype
+from runtime.ops.signal.wav import wav_file
 from runtime.tensor import Tensor
 
 _BUCKETS = 30
@@ -206,10 +207,7 @@ def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3, descript
         images = convert_to_tensor(data)
         if images.shape.rank not in (None, 4):
             raise ValueError(f"Images must have rank 4. Received rank {images.shape.rank}, shape {images.shape}")
-        limit = get_static_value(max_outputs) if isinstance(max_outputs, Tensor) else max_outputs
-        if limit is not None and limit < 0:
-            raise InvalidArgumentError(f"max_outputs must not be negative, got {limit}")
-        return convert_image_dtype(images[:max_outputs], dtypes.uint8, saturate=True)
+        return convert_image_dtype(images[: _checked_limit(max_outputs)], dtypes.uint8, saturate=True)
 
     return _write_kind("images", name, pixels, step, description, _encoded)
 
@@ -221,6 +219,54 @@ def _encoded(images: np.ndarray) -> np.ndarray:
     _, height, width, _ = images.shape
     found = [str(width).encode(), str(height).encode(), *(png.encode(each) for each in images)]
     return np.array(found, object)
+
+
+def audio(
+    name: str,
+    data: Any,
+    sample_rate: Any,
+    step: Any = None,
+    max_outputs: Any = 3,
+    encoding: str | None = None,
+    description: str | None = None,
+) -> Tensor:
+    """Writes sounds, as WAV with samples of 16 bits; returns whether it did.
+
+    data: of shape [sounds, samples, channels], floating-point numbers from -1 to 1. sample_rate: samples in a second.
+    max_outputs: how many sounds are written at most. encoding: None or "wav". The other arguments are those of
+    `scalar`.
+
+    Raises ValueError for data of another rank and another encoding, TypeError for a rate that isn't known while
+    tracing, InvalidArgumentError for a negative `max_outputs`, and otherwise what `write` does.
+    """
+    if encoding not in (None, "wav"):
+        raise ValueError(f"Unknown encoding: {encoding!r}")
+    rate = get_static_value(convert_to_tensor(sample_rate))
+    if rate is None:
+        raise TypeError(f"sample_rate must be an integer that is known while tracing, got {sample_rate!r}")
+
+    def sounds() -> Tensor:
+        tensor = convert_to_tensor(data)
+        if tensor.shape.rank not in (None, 3):
+            raise ValueError(f"Sounds must have rank 3. Received rank {tensor.shape.rank}, shape {tensor.shape}")
+        return cast(tensor[: _checked_limit(max_outputs)], dtypes.float32)
+
+    return _write_kind("audio", name, sounds, step, description, lambda array: _wav_files(array, int(rate)))
+
+
+def _wav_files(sounds: np.ndarray, rate: int) -> np.ndarray:
+    """A WAV file for each sound, beside its label, which is empty."""
+    found = np.full((len(sounds), 2), b"", object)
+    for row, sound in zip(found, sounds):
+        row[0] = wav_file(sound, rate)
+    return found
+
+
+def _checked_limit(max_outputs: Any) -> Any:
+    limit = get_static_value(max_outputs) if isinstance(max_outputs, Tensor) else max_outputs
+    if limit is not None and limit < 0:
+        raise InvalidArgumentError(f"max_outputs must not be negative, got {limit}")
+    return max_outputs
 
 
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:

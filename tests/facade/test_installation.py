@@ -32,6 +32,29 @@ def test_names_are_ours(tensorflow):
     assert tnp.mean is ag.experimental.numpy.mean
 
 
+def test_names_around_the_program(tensorflow):
+    """Those that scripts begin with: logging, devices, keys of saved models."""
+    import logging
+
+    assert tensorflow.get_logger() is logging.getLogger("tensorflow")
+    assert tensorflow.test.gpu_device_name() == ""
+    assert tensorflow.config.experimental.get_visible_devices("GPU") == []
+    assert tensorflow.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY == "serving_default"
+    assert tensorflow.experimental.numpy.float_ is not None
+    before = tensorflow.config.functions_run_eagerly()
+    tensorflow.config.experimental_run_functions_eagerly(not before)
+    assert tensorflow.config.experimental_functions_run_eagerly() is not before
+    tensorflow.config.experimental_run_functions_eagerly(before)
+
+
+def test_a_program_for_tpus_falls_back(tensorflow):
+    """The beginning of many notebooks: it catches TensorFlow's error."""
+    resolver = tensorflow.distribute.cluster_resolver.TPUClusterResolver
+    for make in (resolver, resolver.connect):
+        with pytest.raises(ValueError, match="Please provide a TPU Name to connect to"):
+            make(tpu="")
+
+
 def test_every_public_name_is_there(tensorflow):
     missing = []
 

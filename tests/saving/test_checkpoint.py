@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import warnings
 from pathlib import Path
@@ -601,3 +602,32 @@ def test_a_module_with_attributes_of_its_own_making_is_watched_too(tmp_path):
     assert not hasattr(module, "other")
     module.layers.append(ag.Variable(1.0))
     assert float(module(1.0)) == 2.0
+
+
+def test_checkpoints_are_given_as_they_come(tmp_path, monkeypatch):
+    """A program that evaluates looks into the folder, in which another one saves while it pauses."""
+    model = ag.train.Checkpoint(v=ag.Variable(0.0))
+    saves = iter(range(2))
+    pauses = []
+
+    def pause(seconds):
+        pauses.append(seconds)
+        for _ in itertools.islice(saves, 1):
+            model.save(tmp_path / "c")
+
+    monkeypatch.setattr("autograph.saving.state.time.sleep", pause)
+    asked = []
+
+    def ask():
+        asked.append(1)
+        return len(asked) == 2
+
+    assert list(ag.train.checkpoints_iterator(tmp_path, timeout=0.5, timeout_fn=ask)) == []  # no time for a pause
+    assert len(asked) == 2
+    found = []
+    for path in ag.train.checkpoints_iterator(tmp_path, timeout=3600):
+        found.append(path)
+        if len(found) == 2:
+            break
+    assert [path.rpartition("-")[2] for path in found] == ["1", "2"]
+    assert set(pauses) >= {1.0}

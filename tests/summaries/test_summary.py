@@ -128,6 +128,37 @@ def test_floats_of_images_are_clipped_and_scaled(writer, tmp_path):
     assert np.asarray(image.open(io.BytesIO(file))).tolist() == [[0, 0, 127, 255, 255]]
 
 
+def test_sounds_are_files_that_tensorboard_knows(writer, tmp_path):
+    sounds = np.stack([np.sin(np.arange(50)), np.zeros(50), np.ones(50)]).astype(np.float32)[:, :, None]
+    with writer.as_default(step=3):
+        assert ag.summary.audio("s", sounds, 8000, max_outputs=2)
+    ((step, files),) = events(tmp_path)["s"]
+    assert (step, np.shape(files)) == (3, (2, 2))
+    for (file, label), sound in zip(np.asarray(files, object), sounds):
+        samples, rate = ag.audio.decode_wav(file)
+        assert (label, int(rate)) == (b"", 8000)
+        np.testing.assert_allclose(samples, sound, atol=1e-4)
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.audio import metadata
+
+    read = EventAccumulator(str(tmp_path))
+    read.Reload()
+    content = read.SummaryMetadata("s").plugin_data.content
+    assert metadata.parse_plugin_metadata(content).encoding == metadata.Encoding.Value("WAV")
+
+
+def test_sounds_that_can_not_be_written(writer):
+    with writer.as_default(step=0):
+        with pytest.raises(ValueError, match="Sounds must have rank 3. Received rank 1"):
+            ag.summary.audio("s", ag.zeros([5]), 8000)
+        with pytest.raises(ValueError, match="Unknown encoding: 'mp3'"):
+            ag.summary.audio("s", ag.zeros([1, 5, 1]), 8000, encoding="mp3")
+        with pytest.raises(ag.errors.InvalidArgumentError, match="max_outputs must not be negative"):
+            ag.summary.audio("s", ag.zeros([1, 5, 1]), 8000, max_outputs=-1)
+        with pytest.raises(TypeError, match="sample_rate must be an integer that is known"):
+            ag.function(lambda rate: ag.summary.audio("s", ag.zeros([1, 5, 1]), rate))(ag.constant(8000))
+
+
 def test_a_staged_loop_writes_in_order_with_the_values_of_the_run(writer, tmp_path):
     step = ag.Variable(10, dtype=ag.int64)
 

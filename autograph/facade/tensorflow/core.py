@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import autograph as ag
 from autograph.distribute.values import PerReplica
@@ -112,6 +115,16 @@ def xla_compile(computation: Callable[..., Any], inputs: Any = None) -> Any:
     return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
 
 
+# Names in saved models: keys of signatures, tags, parts of paths.
+_SAVED_MODEL = {
+    "ASSETS_DIRECTORY": "assets", "ASSETS_KEY": "saved_model_assets", "CLASSIFY_INPUTS": "inputs",
+    "CLASSIFY_METHOD_NAME": "tensorflow/serving/classify", "CLASSIFY_OUTPUT_CLASSES": "classes",
+    "CLASSIFY_OUTPUT_SCORES": "scores", "DEFAULT_SERVING_SIGNATURE_DEF_KEY": "serving_default", "GPU": "gpu",
+    "PREDICT_INPUTS": "inputs", "PREDICT_METHOD_NAME": "tensorflow/serving/predict", "PREDICT_OUTPUTS": "outputs",
+    "REGRESS_INPUTS": "inputs", "REGRESS_METHOD_NAME": "tensorflow/serving/regress", "REGRESS_OUTPUTS": "outputs",
+    "SERVING": "serve", "TPU": "tpu", "TRAINING": "train",
+}  # fmt: skip
+
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow": {
         "CompositeTensor": CompositeTensor,
@@ -119,6 +132,7 @@ MODULES: dict[str, dict[str, Any]] = {
         "TypeSpec": TypeSpec,
         "__git_version__": f"autograph-{ag.__version__}",
         "__version__": VERSION,
+        "get_logger": lambda: logging.getLogger("tensorflow"),
         "type_spec_from_value": type_spec_from_value,
         **{name: AbsentType(name) for name in _ABSENT_TYPES},
     },
@@ -126,7 +140,20 @@ MODULES: dict[str, dict[str, Any]] = {
         "compile": xla_compile,
         "jit_scope": lambda compile_ops=True, separate_compiled_gradients=False: contextlib.nullcontext(),
     },
+    "tensorflow.config": {
+        "experimental_functions_run_eagerly": ag.config.functions_run_eagerly,
+        "experimental_run_functions_eagerly": ag.config.run_functions_eagerly,
+    },
     "tensorflow.experimental.dtensor": {},
+    "tensorflow.experimental.numpy": {
+        "complex_": np.complex128,
+        "float_": np.float64,
+        "int_": np.int64,
+        "object_": np.object_,
+        "string_": np.bytes_,
+        "unicode_": np.str_,
+    },
+    "tensorflow.saved_model": _SAVED_MODEL,
     "tensorflow.version": {"GIT_VERSION": f"autograph-{ag.__version__}", "VERSION": VERSION},
     "tensorflow.sysconfig": {
         "get_build_info": lambda: {"is_cuda_build": False, "is_rocm_build": False, "is_tensorrt_build": False}

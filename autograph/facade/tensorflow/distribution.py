@@ -21,10 +21,24 @@ def _absent(name: str) -> type:
     return type(name, (_Absent,), {"__module__": "tensorflow.distribute"})
 
 
+class TPUClusterResolver(_Absent):
+    """Programs that run where there are TPUs, and elsewhere as well, catch TensorFlow's error where there are none."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        raise ValueError("Please provide a TPU Name to connect to. (There are no TPUs here: leave the resolver out.)")
+
+    @classmethod
+    def connect(cls, *arguments: Any, **options: Any) -> Any:
+        """Raises ValueError."""
+        return cls()
+
+
 _STRATEGIES = ["CentralStorageStrategy", "ParameterServerStrategy", "TPUStrategy"]
 _classes = {name: _absent(name) for name in _STRATEGIES}
 _values = {"DistributedValues": ag.distribute.DistributedValues, "NestedValues": _absent("NestedValues")}
-_resolvers = {name: _absent(name) for name in ["TPUClusterResolver", "TFConfigClusterResolver"]}
+_resolvers = {
+    "TFConfigClusterResolver": _absent("TFConfigClusterResolver"), "TPUClusterResolver": TPUClusterResolver
+}  # fmt: skip
 
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.distribute": {**_classes, **_values, "DistributedIterator": ag.data.Iterator},

@@ -173,8 +173,15 @@ def _wide(value: Any) -> np.ndarray:
     return array if array.dtype.kind == "c" else array.astype(np.float64)
 
 
+def gpu_device_name() -> str:
+    """The name of the first GPU, or the empty string."""
+    found = ag.config.list_logical_devices("GPU")
+    return f"/device:{found[0].name.rpartition('device:')[2]}" if found else ""
+
+
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.test": {
+        "gpu_device_name": gpu_device_name,
         "is_built_with_cuda": lambda: False,
         "is_built_with_gpu_support": lambda: False,
         "is_built_with_rocm": lambda: False,

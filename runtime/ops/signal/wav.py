@@ -48,7 +48,9 @@ def _decode_kernel(contents: Any, desired_channels: int, desired_samples: int) -
     return np.ascontiguousarray(sound), np.int32(rate)
 
 
-def _encode_kernel(audio: Any, rate: Any) -> Any:
+def wav_file(audio: np.ndarray, rate: int) -> bytes:
+    """The contents of a file with the samples [samples, channels], numbers from -1 to 1. Raises InvalidArgumentError
+    without channels, and for a rate below 1."""
     if audio.shape[1] < 1 or int(rate) < 1:
         raise errors.InvalidArgumentError(
             f"num_channels and sample_rate must be positive, got {audio.shape[1]}, {rate}"
@@ -62,8 +64,12 @@ def _encode_kernel(audio: Any, rate: Any) -> Any:
         file.setsampwidth(2)
         file.setframerate(int(rate))
         file.writeframes(samples.tobytes())
+    return target.getvalue()
+
+
+def _encode_kernel(audio: Any, rate: Any) -> Any:
     result = np.empty((), np.dtype(object))
-    result[()] = target.getvalue()
+    result[()] = wav_file(audio, rate)
     return result
 
 
