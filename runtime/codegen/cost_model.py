@@ -32,10 +32,10 @@ COSTLY_OP = 10
 FUSION_GROUP_NODES = 64
 # Statements of a body that two loops are fused into: the same trade, one stage later. Estimated.
 LOOP_FUSION_STATEMENTS = 120
-# Characters of a printed expression that is used in place: in a nest, and between nests. Longer ones get a variable.
-# Trades the length of lines against the number of variables in a kernel. Estimated.
-NEST_EXPRESSION_CHARACTERS = 72
-EXPRESSION_CHARACTERS = 64
+# The size of an expression (the operators, variables and constants in it) that is used in place: in a nest, and between
+# nests. Larger ones get a variable. Trades the length of lines against the number of variables in a kernel. Estimated.
+NEST_EXPRESSION_SIZE = 11
+EXPRESSION_SIZE = 9
 
 # --- LLVM's effort ---------------------------------------------------------------------------------------------------
 

@@ -544,6 +544,13 @@ def _collect(item: Expr, found: list[Expr]) -> None:
         _collect(operand, found)
 
 
+def size(item: Expr) -> int:
+    """The number of expressions in an expression, itself included."""
+    found: list[Expr] = []
+    _collect(item, found)
+    return len(found)
+
+
 def blocks(item: Statement) -> list[Block]:
     """The blocks directly in a statement."""
     return [getattr(item, name) for name in _BLOCKS[type(item)]] if type(item) in _BLOCKS else []

@@ -32,7 +32,6 @@ from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node, Value
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.print_python import expression
 
 
 def shown_shapes(low: KernelBuilder, *shapes: Dims) -> tuple[list[str], list[Atom]]:
@@ -302,7 +301,7 @@ class Nest:
                     expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
                 place = Access(self.low, targets[node], self.dims).offset(self.loops, self.name_offset)
                 self.low.add(ir.store(targets[node].buffer.variable, place, expr))
-            elif self.low.region.uses[value] > 1 or len(expression(expr)) > cost_model.NEST_EXPRESSION_CHARACTERS:
+            elif self.low.region.uses[value] > 1 or ir.size(expr) > cost_model.NEST_EXPRESSION_SIZE:
                 expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
             self.elements[value] = expr
 

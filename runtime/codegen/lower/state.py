@@ -36,7 +36,6 @@ from runtime.dtypes import DType, int64
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.print_python import expression
 from runtime.kernel_ir.types import INT64
 from runtime.types import TensorType
 
@@ -436,11 +435,7 @@ class Lowering(Sizes):
         if isinstance(expr, (ir.Var, ir.Const)):
             return True
         region = self.region
-        if (
-            region.uses[value] != 1
-            or value.name is not None
-            or len(expression(expr)) > cost_model.EXPRESSION_CHARACTERS
-        ):
+        if region.uses[value] != 1 or value.name is not None or ir.size(expr) > cost_model.EXPRESSION_SIZE:
             return False
         users = region.users.get(value)
         if not users:
