@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from types import ModuleType
 from typing import Any
 
@@ -85,6 +84,8 @@ def message(package: Any, namespace: str, name: str) -> str:
     module = package
     for part in namespace.split(".")[:-1]:
         module = getattr(module, part)
+    import difflib  # only here, where somebody has made a mistake
+
     close = difflib.get_close_matches(name, module.__all__, 2, 0.75)
     return f"{said}. Did you mean: {' or '.join(repr(each) for each in close)}?" if close else said
 

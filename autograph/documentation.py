@@ -31,4 +31,5 @@ def add_examples(named: Callable[[str], Any]) -> None:
         if value is None or id(value) in done or ">>>" in doc:
             continue
         done.add(id(value))
-        value.__doc__ = f"{doc.rstrip()}\n\n" + "".join(f"    {line}\n" for line in text.rstrip().splitlines())
+        example = text.rstrip().replace("\n", "\n    ")
+        value.__doc__ = f"{doc.rstrip()}\n\n    {example}\n"

@@ -72,9 +72,13 @@ class _Publisher:
             first = name.partition(".")[0]
             return late_name == (first if first in self._late else "")
 
+        @functools.cache
+        def owner(name: str) -> Any:
+            return module if name == late_name else find(name, None)
+
         def find(name: str, *missing: None) -> Any:
-            parts = name.split(".")[1 if late_name else 0 :]
-            return functools.reduce(lambda value, part: getattr(value, part, *missing), parts, module)
+            first, _, last = name.rpartition(".")
+            return getattr(owner(first), last, *missing)
 
         self._publish(module, f"{late_name}." if late_name else "", {} if late_name else self._late)
         for name in filter(is_here, _CLASSES):

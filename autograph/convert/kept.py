@@ -10,7 +10,6 @@ the passes. Like kernels it is read only from files that nobody else can write
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.util
 import marshal
 import sys
@@ -36,7 +35,7 @@ def is_third_party(function: FunctionType) -> bool:
 def place(code: CodeType, facts: Any) -> Path:
     """The file for the converted form of some code. facts: what else the conversion depends on."""
     parts = repr((_passes(), _described(code), facts)).encode()
-    return kernel_cache.kernel_folder() / f"f_{hashlib.sha256(parts).hexdigest()[:24]}.function"
+    return kernel_cache.kernel_folder() / f"f_{kernel_cache.digest(parts)[:24]}.function"
 
 
 def read(path: Path) -> CodeType | None:
@@ -58,7 +57,7 @@ def _passes() -> str:
     for folder in (Path(__file__).parent, Path(__file__).parents[1] / "syntax"):
         texts += [path.read_bytes() for path in sorted(folder.glob("*.py"))]
     version = repr((sys.version_info[:3], importlib.util.MAGIC_NUMBER)).encode()
-    return hashlib.sha256(b"\0".join([version, *texts])).hexdigest()
+    return kernel_cache.digest(b"\0".join([version, *texts]))
 
 
 def _described(value: Any) -> Any:

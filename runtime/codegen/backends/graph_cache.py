@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import os
 import pickle
 import sys
@@ -108,7 +107,7 @@ def _name(graph: Graph, described: str | None = None) -> str | None:
     if text is None:
         return None
     parts = [about, *[f"{name}={options.get(name)}" for name in _LOWERING], text]
-    return "g_" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return "g_" + kernel_cache.digest("\0".join(parts).encode("utf-8", "surrogatepass"))[:24]
 
 
 def description(graph: Graph) -> str | None:
@@ -132,7 +131,7 @@ def _this_build() -> str | None:
             found.append(f"{file.path} {status.st_size} {status.st_mtime_ns}")
     versions = (kernel_cache.FORMAT, np.__version__, sys.version_info[:3], sys.platform)
     text = "\n".join([repr(versions), *found])
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest() if found else None
+    return kernel_cache.digest(text.encode("utf-8", "surrogateescape")) if found else None
 
 
 class _Unknown(Exception):
@@ -177,7 +176,7 @@ def _attribute(value: Any) -> str:
     if type(value) in (tuple, list):
         return f"{type(value).__name__}({','.join([_attribute(part) for part in value])})"
     if isinstance(value, ConstantArray) and value.array.dtype != object:
-        return f"{value.array.dtype.str} {value.array.shape} {hashlib.sha256(value.array.tobytes()).hexdigest()}"
+        return f"{value.array.dtype.str} {value.array.shape} {kernel_cache.digest(value.array.tobytes())}"
     if isinstance(value, DType):
         return value.name
     if isinstance(value, (TensorType, StackType, TokenType)):

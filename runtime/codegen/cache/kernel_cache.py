@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import importlib.util
 import linecache
 import os
@@ -59,6 +58,13 @@ def kernel_folder() -> Path:
     return cache_dir() / KERNELS
 
 
+def digest(content: bytes) -> str:
+    """SHA-256, in hexadecimal digits."""
+    import hashlib  # loads OpenSSL, 2 ms of an import that needs no digests
+
+    return hashlib.sha256(content).hexdigest()
+
+
 @functools.cache
 def platform_key() -> str:
     """What compiled code depends on besides its text: versions, the processor, and the functions that kernels call."""
@@ -68,10 +74,9 @@ def platform_key() -> str:
     contents = [called[name] for name in sorted(called)]
     for room in ("kernel_ir", "llvm"):
         contents += [_read(file.path) for file in source_files(Path(__file__).parents[2] / room)]
-    library = hashlib.sha256(b"".join(contents))
     compiler, processor, features = machine()
     parts = (
-        FORMAT, compiler, numpy.__version__, sys.version_info[:2], processor, features, library.hexdigest(),
+        FORMAT, compiler, numpy.__version__, sys.version_info[:2], processor, features, digest(b"".join(contents)),
     )  # fmt: skip
     return repr(parts)
 
@@ -135,13 +140,13 @@ def machine() -> tuple[str, str, str]:
 
     from runtime.llvm import processor
 
-    return llvmlite.__version__, processor.name(), hashlib.sha256(processor.flags().encode()).hexdigest()
+    return llvmlite.__version__, processor.name(), digest(processor.flags().encode())
 
 
 def kernel_name(text: str, signature: str) -> str:
     """The name of a kernel's module: a hash of all that its machine code depends on."""
     key = "\0".join((text, signature, platform_key()))
-    return "k_" + hashlib.sha256(key.encode()).hexdigest()[:24]
+    return "k_" + digest(key.encode())[:24]
 
 
 def keep_text(name: str, text: str) -> bool:
@@ -209,7 +214,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _header(content: bytes) -> bytes:
-    return b"%s %d %s\n" % (_MAGIC, FORMAT, hashlib.sha256(content).hexdigest().encode())
+    return b"%s %d %s\n" % (_MAGIC, FORMAT, digest(content).encode())
 
 
 def read_code(name: str) -> bytes | None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,7 +67,7 @@ class Folder:
         would replace isn't trusted."""
         with contextlib.suppress(FileNotFoundError), self._opened(name):
             pass
-        temporary = self.at(f".{name}.{secrets.token_hex(8)}")
+        temporary = self.at(f".{name}.{os.urandom(8).hex()}")
         handle = os.open(temporary, _CREATE, 0o600, dir_fd=self.handle)
         try:
             with open(handle, "wb") as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 
 from runtime.codegen.cache import kernel_cache
@@ -19,7 +18,7 @@ def machine_code(
     from runtime.llvm import target
 
     named = key if callable(text) else text
-    name = f"{stem}_{hashlib.sha256((named + kernel_cache.platform_key()).encode()).hexdigest()[:24]}"
+    name = f"{stem}_{kernel_cache.digest((named + kernel_cache.platform_key()).encode())[:24]}"
     found = kernel_cache.read_code(name)
     if found is None:
         found = target.machine_code(text() if callable(text) else text, (), level, codegen_level=codegen_level)
