@@ -183,6 +183,7 @@ def _finish(
     if TOKEN in builder.state_inputs:
         graph.inputs.append(builder.state_inputs[TOKEN])
     written = [k for k in builder.written if k is not TOKEN]
+    places = {k: index for index, k in enumerate(variables)}
     graph.outputs = [*graph.outputs, *[builder.state[k] for k in written]]
     if TOKEN in builder.written:
         graph.outputs.append(builder.state[TOKEN])
@@ -201,7 +202,7 @@ def _finish(
         captures=[t for t, _ in eager],
         symbolic_captures=[outer for outer, _ in captured],
         variables=[k.deref() for k in variables],
-        written=[variables.index(k) for k in written],
+        written=[places[k] for k in written],
         commits=commits,
         result=nest.map_structure(lambda value: None, result),
         is_none=[t is None for t in outputs],
