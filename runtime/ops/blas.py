@@ -87,7 +87,9 @@ if hasattr(os, "register_at_fork"):
 # Seconds that a product on all threads may take longer than on one before it counts as one that has waited: a time
 # slice is several milliseconds. Then the seconds until all threads are tried again, which double up to the longest, and
 # the seconds without waiting after which they are short again.
-_WAITED, _PAUSE, _LONGEST_PAUSE, _CALM = 5e-4, 0.25, 4.0, 1.0
+_WAITED, _PAUSE, _LONGEST_PAUSE, _CALM = 5e-4, 0.5, 4.0, 1.0
+# Multiplications, some 35 us: below, all threads gain too little for what waiting costs.
+_WORTH_THREADS = 1 << 21
 _clock = time.perf_counter
 
 
@@ -108,7 +110,7 @@ class _SpareCores(threading.local):
     def matmul(self, a: Any, b: Any, work: int) -> Any:
         """The product; work: its multiplications."""
         start = _clock()
-        if not (self._inside and self._rate and start >= self._again):
+        if not (self._inside and self._rate and start >= self._again and work >= _WORTH_THREADS):
             with one_thread:
                 result = np.matmul(a, b)
             self._rate = max(self._rate, work / max(_clock() - start, 1e-9))
