@@ -146,16 +146,21 @@ class Program:
         self.instructions: list[tuple] = []
         last_use: dict[int, int] = {}
         lent: set[Value] = set()  # to what may keep it, or a view of it
+        in_order: set[Value] = set()  # read in row-major order
         for index, node in enumerate(graph.nodes):
             for value in node.inputs:
                 last_use[slot[value]] = index
             if _ufunc(node) is None:
                 lent.update(node.inputs)
+            if node.op.is_reshape or node.op.is_reduction:
+                in_order.add(node.inputs[0])
         keep = set(self.outputs)
         for index, node in enumerate(graph.nodes):
             inputs = [slot[v] for v in node.inputs]
             outputs = [slot[v] for v in node.outputs]
             run = _executor(node)
+            if _reorders(node) and node.outputs[0] in in_order:
+                run = _stored(run)
             if node.op.effect:
                 inputs, outputs = inputs[:-1], outputs[:-1]
             # Slots are emptied after their last use, so that big intermediates are freed as early as in eager code.
@@ -164,15 +169,20 @@ class Program:
                 if slot[value] in dead and value not in lent and _may_overwrite(node, value):
                     run = _into(_ufunc(node), position)
                     break
-            self.instructions.append((run, inputs, outputs, dead, node))
+            self.instructions.append((run, _form(node, inputs, outputs), inputs, outputs, dead, node))
 
     def run(self, inputs: Sequence[Any], accelerator: Accelerator | None) -> list[Any]:
         slots: list[Any] = [None] * self.size
         slots[: len(inputs)] = inputs
         node = None
         try:
-            for run, sources, targets, dead, node in self.instructions:
-                if node.regions and node.op.name != "custom_gradient":
+            for run, form, sources, targets, dead, node in self.instructions:
+                if form is _BINARY:
+                    one, other = sources
+                    slots[targets[0]] = run(slots[one], slots[other])
+                elif form is _UNARY:
+                    slots[targets[0]] = run(slots[sources[0]])
+                elif form is _REGIONS_INSIDE:
                     results = run([slots[s] for s in sources], accelerator)
                     for target, result in zip(targets, results):
                         slots[target] = result
@@ -191,6 +201,35 @@ class Program:
                 raise
             raise located from (error if isinstance(error, MemoryError) else None)
         return [slots[s] for s in self.outputs]
+
+
+# How an instruction is run: as most are, without a list of its operands; with the accelerator; as its op says.
+_UNARY, _BINARY, _REGIONS_INSIDE, _OTHER = "unary", "binary", "regions inside", "other"
+
+
+def _form(node: Node, inputs: Sequence[int], outputs: Sequence[int]) -> str:
+    if node.regions and node.op.name != "custom_gradient":
+        return _REGIONS_INSIDE
+    if node.op.multiple or not outputs:
+        return _OTHER
+    return {1: _UNARY, 2: _BINARY}.get(len(inputs), _OTHER)
+
+
+def _reorders(node: Node) -> bool:
+    """Whether a node gives a view of all elements of an array, in another order."""
+    if not node.op.is_view or node.op.keeps_order or len(node.inputs) != 1:
+        return False
+    sizes = [getattr(value.type, "shape", None) or () for value in (node.inputs[0], node.outputs[0])]
+    return len(sizes[0]) > 1 and sorted(map(str, sizes[0])) == sorted(map(str, sizes[1]))
+
+
+def _stored(view: Callable[..., Any]) -> Callable[..., Any]:
+    """What stores a view's elements in their order, once for all that read them so."""
+
+    def run(x: Any) -> Any:
+        return np.ascontiguousarray(view(x))
+
+    return run
 
 
 # Elements of arrays whose memory is worth taking over: the system gives, and clears, fresh pages for large ones.

@@ -1,4 +1,5 @@
-"""Large results that take over the memory of operands: the same values, and nothing overwritten that somebody reads."""
+"""The memory of results: large ones take over that of operands, and nothing is overwritten that somebody reads. Views
+that are read in row-major order are stored once."""
 
 import tracemalloc
 
@@ -80,3 +81,37 @@ def test_a_long_chain_needs_the_memory_of_few_arrays():
         assert tracemalloc.get_traced_memory()[1] < 1.5 * x.nbytes
     finally:
         tracemalloc.stop()
+
+
+def test_a_transposed_array_is_stored_once_for_all_that_read_it_in_order():
+    x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+
+    def program(x):
+        turned = ag.transpose(x, [0, 2, 1])
+        return ag.reshape(turned, [15, 4]), ag.reshape(turned, [-1, 2]), ag.reduce_sum(turned, [0, 1])
+
+    graph = ag.function(program, jit_compile=False).get_concrete_function(ag.constant(x)).graph
+    one, other, total = interpret(graph, [x])
+    turned = x.transpose(0, 2, 1)
+    np.testing.assert_array_equal(one, turned.reshape(15, 4))
+    np.testing.assert_array_equal(other, turned.reshape(-1, 2))
+    np.testing.assert_array_equal(total, turned.sum((0, 1)))
+    assert np.shares_memory(one, other)
+
+
+def test_a_transposed_array_that_nothing_reads_in_order_stays_a_view():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    graph = ag.function(lambda x: ag.transpose(x), jit_compile=False).get_concrete_function(ag.constant(x)).graph
+    (turned,) = interpret(graph, [x])
+    np.testing.assert_array_equal(turned, x.T)
+    assert np.shares_memory(turned, x)
+
+
+def test_a_shape_that_does_not_fit_is_explained_by_the_interpreter():
+    @ag.function(jit_compile=False, input_signature=[ag.TensorSpec([None], ag.float32)])
+    def program(x):
+        return ag.reshape(x, [2, 3])
+
+    assert program(np.ones(6, np.float32)).shape == (2, 3)
+    with pytest.raises(ag.errors.InvalidArgumentError, match="tensor with 5 values, but the requested shape has 6"):
+        program(np.ones(5, np.float32))

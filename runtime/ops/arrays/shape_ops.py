@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,19 @@ def _reshape_kernel(x: Any, *holes: Any, shape: tuple[int | None, ...]) -> Any:
     return result if target or x.dtype == object else result[()]
 
 
+def _prepared_reshape(shape: tuple[int | None, ...]) -> Callable[..., Any]:
+    if not shape or any(size is None or size < 0 for size in shape):
+        return functools.partial(_reshape_kernel, shape=shape)
+
+    def run(x: Any) -> Any:
+        try:
+            return x.reshape(shape)
+        except ValueError:
+            return _reshape_kernel(x, shape=shape)  # whose error says more
+
+    return run
+
+
 def _grad_reshape(op: Any, dy: Any) -> Sequence[Any]:
     attr, extra = shape_attr(dims(op.inputs[0]))
     return (call("reshape", dy, *extra, shape=attr), *[None] * (len(op.inputs) - 1))
@@ -174,7 +188,7 @@ def _grad_reshape(op: Any, dy: Any) -> Sequence[Any]:
 
 RESHAPE = register(
     OpDef(
-        "reshape", _infer_reshape, _reshape_kernel, grad=_grad_reshape, cheap=True,
+        "reshape", _infer_reshape, _reshape_kernel, grad=_grad_reshape, cheap=True, prepared=_prepared_reshape,
         doc="The same elements, in row-major order, in another shape.",
         samples=(
             Sample(((2, 3),), {"shape": (3, 2)}), Sample(((2, 3),), {"shape": (-1,)}), Sample(((1, 1),), {"shape": ()}),
