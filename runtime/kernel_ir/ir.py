@@ -530,10 +530,11 @@ def subexpressions(item: Expr) -> list[Expr]:
     return found
 
 
-def expressions(item: Statement) -> list[Expr]:
-    """All expressions in a statement, down to the smallest; not those in its blocks."""
+def expressions(item: Expr | Statement) -> list[Expr]:
+    """All expressions in a statement, down to the smallest, but for those in its blocks; or in an expression, which is
+    the first."""
     found: list[Expr] = []
-    for operand in _OPERANDS[type(item)](item):
+    for operand in (item,) if isinstance(item, Operators) else _OPERANDS[type(item)](item):
         _collect(operand, found)
     return found
 
@@ -542,13 +543,6 @@ def _collect(item: Expr, found: list[Expr]) -> None:
     found.append(item)
     for operand in _OPERANDS[type(item)](item):
         _collect(operand, found)
-
-
-def size(item: Expr) -> int:
-    """The number of expressions in an expression, itself included."""
-    found: list[Expr] = []
-    _collect(item, found)
-    return len(found)
 
 
 def blocks(item: Statement) -> list[Block]:
@@ -598,12 +592,7 @@ def walk_blocks(block: Block) -> Iterator[Block]:
 
 def variables(item: Expr | Statement) -> set[str]:
     """The names of the variables that an expression, or a statement without its blocks, reads."""
-    found: list[Expr] = []
-    if isinstance(item, Operators):
-        _collect(item, found)
-    else:
-        found = expressions(item)
-    return {each.name for each in found if type(each) is Var}
+    return {each.name for each in expressions(item) if type(each) is Var}
 
 
 def targets(item: Statement) -> tuple[str, ...]:

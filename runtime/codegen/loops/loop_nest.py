@@ -301,7 +301,7 @@ class Nest:
                     expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
                 place = Access(self.low, targets[node], self.dims).offset(self.loops, self.name_offset)
                 self.low.add(ir.store(targets[node].buffer.variable, place, expr))
-            elif self.low.region.uses[value] > 1 or ir.size(expr) > cost_model.NEST_EXPRESSION_SIZE:
+            elif self.low.region.uses[value] > 1 or len(ir.expressions(expr)) > cost_model.NEST_EXPRESSION_SIZE:
                 expr = self.low.assign(expr, f"{value.name or 'v'}_{self._suffix()}")
             self.elements[value] = expr
 

@@ -435,7 +435,7 @@ class Lowering(Sizes):
         if isinstance(expr, (ir.Var, ir.Const)):
             return True
         region = self.region
-        if region.uses[value] != 1 or value.name is not None or ir.size(expr) > cost_model.EXPRESSION_SIZE:
+        if region.uses[value] != 1 or value.name is not None or len(ir.expressions(expr)) > cost_model.EXPRESSION_SIZE:
             return False
         users = region.users.get(value)
         if not users:
