@@ -6,7 +6,7 @@ import copyreg
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from autograph.data.arguments import (
     traced_function,
 )
 from autograph.data.elements import arguments_of, as_element, call
-from autograph.data.iterators import DatasetIterator
+from autograph.data.iterators import DatasetIterator, NumpyIterator
 from autograph.data.nothing import holds_none, shown
 from autograph.data.options import Options
 from autograph.data.plans import INFINITE, UNKNOWN, Plan
@@ -536,10 +536,9 @@ class Dataset:
         """The structure of an element, with a TensorSpec for each tensor."""
         return self._plan.spec
 
-    def as_numpy_iterator(self) -> Iterator[Any]:
-        """The elements as NumPy arrays and scalars, outside of traced functions only."""
-        for element in self:
-            yield composites.map_structure(lambda leaf: None if leaf is None else leaf.numpy(), element)
+    def as_numpy_iterator(self) -> NumpyIterator:
+        """The elements as NumPy arrays and scalars, outside of traced functions only: a RuntimeError there."""
+        return NumpyIterator(self)
 
     def get_single_element(self, name: str | None = None) -> Any:
         """The only element. Raises InvalidArgumentError if there isn't exactly one."""

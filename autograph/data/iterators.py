@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from autograph.data.optional import Optional
 from autograph.data.plans import Calling, Plan
 from autograph.data.streams import Shuffled
 from autograph.operators.streams import StagedIterator, Stream
-from runtime import dtypes, nest
+from runtime import composites, dtypes, nest
 from runtime.context import ctx
 from runtime.errors import (
     FailedPreconditionError,
@@ -318,3 +318,26 @@ def shuffles_of(plan: Plan) -> list[Shuffled]:
 
 def _array(leaf: Tensor) -> np.ndarray:
     return np.asarray(leaf._array)  # type: ignore[attr-defined]
+
+
+class NumpyIterator:
+    """Runs through a dataset once, with elements of NumPy arrays and scalars. `Dataset.as_numpy_iterator` makes it."""
+
+    def __init__(self, dataset: Iterable[Any]) -> None:
+        if ctx.builder is not None:
+            raise RuntimeError(
+                "as_numpy_iterator() gives values, which there are none of while a function is traced: loop over the "
+                "dataset itself, or make the iterator outside of the function"
+            )
+        self._elements = iter(dataset)
+
+    def __iter__(self) -> NumpyIterator:
+        return self
+
+    def __next__(self) -> Any:
+        element = next(self._elements)
+        return composites.map_structure(lambda leaf: None if leaf is None else leaf.numpy(), element)
+
+    def next(self) -> Any:
+        """The next element. Raises StopIteration at the end."""
+        return next(self)

@@ -3,7 +3,7 @@
 from autograph.data.dataset import AUTOTUNE, Dataset
 from autograph.data.files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from autograph.data.iterators import DatasetIterator as Iterator
-from autograph.data.iterators import IteratorSpec
+from autograph.data.iterators import IteratorSpec, NumpyIterator
 from autograph.data.nested import DatasetSpec
 from autograph.data.optional import Optional
 from autograph.data.options import Options, ThreadingOptions
@@ -13,6 +13,6 @@ from autograph.namespaces import data_experimental as experimental
 
 __all__ = [
     "AUTOTUNE", "Dataset", "DatasetSpec", "FixedLengthRecordDataset", "INFINITE_CARDINALITY", "Iterator",
-    "IteratorSpec", "Optional", "Options", "TFRecordDataset", "TextLineDataset", "ThreadingOptions",
+    "IteratorSpec", "NumpyIterator", "Optional", "Options", "TFRecordDataset", "TextLineDataset", "ThreadingOptions",
     "UNKNOWN_CARDINALITY", "experimental",
 ]  # fmt: skip

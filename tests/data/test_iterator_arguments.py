@@ -118,3 +118,14 @@ def test_sizes_of_batches_that_can_not_take_turns_are_refused():
         batches.rebatch([[1, 2]])
     with pytest.raises(TypeError, match="must be an integer"):
         batches.rebatch([1.5])
+
+
+def test_an_iterator_over_arrays():
+    iterator = ag.data.Dataset.from_tensor_slices({"a": [[1, 2], [3, 4]]}).as_numpy_iterator()
+    assert isinstance(iterator, ag.data.NumpyIterator)
+    assert iterator.next()["a"].tolist() == [1, 2]
+    assert next(iterator)["a"].tolist() == [3, 4]
+    with pytest.raises(StopIteration):
+        iterator.next()
+    with pytest.raises(RuntimeError, match="gives values, which there are none of while a function is traced"):
+        ag.function(lambda: ag.data.Dataset.range(2).as_numpy_iterator())()
