@@ -1,7 +1,8 @@
 """`TensorArray`: a list of tensors of one dtype and shape that staged loops can write and read by index.
 
 It is a value: `write` gives the array to go on with. Inside a function it is a buffer tensor and a size, so it passes
-through loops and gradients like any pair of tensors; `__tf_flatten__` and `__tf_unflatten__` say so to `nest`.
+through loops and gradients like any pair of tensors; `__tf_flatten__` and `__tf_unflatten__` say so to `nest`. Elements
+of different shapes are kept one behind the other, with a place and a shape for each (`UnequalTensorArray`).
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.context import ctx
+from runtime.ops.arrays.creation import range as number_range
 from runtime.ops.arrays.creation import zeros
 from runtime.ops.arrays.joining import concat
-from runtime.ops.arrays.shape_ops import reshape, shape
+from runtime.ops.arrays.miscellaneous import repeat
+from runtime.ops.arrays.rearrange import tile
+from runtime.ops.arrays.reduce import reduce_all, reduce_max, reduce_prod, reduce_sum
+from runtime.ops.arrays.scan import cumsum
+from runtime.ops.arrays.shape_ops import ensure_shape, reshape, shape
+from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.dispatch import apply, call
 from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows, growable
 from runtime.ops.rules import dims
-from runtime.shapes import Shape, TensorShape, as_shape
+from runtime.shapes import Shape, TensorShape, as_shape, covers
 from runtime.tensor import SymbolicTensor, Tensor
 
 
@@ -31,14 +38,21 @@ class TensorArray:
         dtype: of the elements.
         size: number of elements, an int or scalar int tensor.
         dynamic_size: whether writing beyond `size` grows the array; otherwise it raises OutOfRangeError.
+        infer_shape: False if elements have different shapes, of one rank: see `element_shape`.
         element_shape: shape of an element, if known before the first write. If it is the shape of a tensor (`x.shape`,
-            `x.shape[1:]`), dimensions that are unknown while tracing are taken from that tensor at run time.
+            `x.shape[1:]`), dimensions that are unknown while tracing are taken from that tensor at run time. With
+            `infer_shape=False` dimensions that aren't known may differ between elements.
 
     Reading an element that was never written gives zeros, as in TensorFlow. Use the result of `write`; the array it was
     called on keeps its old contents.
     """
 
     __ag_composite__ = "array"
+
+    def __new__(cls, *args: Any, infer_shape: bool = True, element_shape: Any = None, **kwargs: Any) -> TensorArray:
+        if cls is TensorArray and not infer_shape and not TensorShape(as_shape(element_shape)).is_fully_defined():
+            return super().__new__(UnequalTensorArray)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -178,6 +192,21 @@ class TensorArray:
             return self._with(growable(value), count)
         return self._with(value, count)
 
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """An array whose elements are parts of `value` along its first axis, of the given lengths (a vector of ints).
+
+        Raises ValueError for lengths that aren't known to be equal, unless the array has `infer_shape=False`.
+        """
+        value = convert_to_tensor(value, dtype_hint=self.dtype)
+        known = static_value(convert_to_tensor(lengths))
+        if known is None or len(set(known.tolist())) != 1:
+            raise ValueError(
+                f"TensorArray.split makes elements of different lengths of {lengths}: make the array with "
+                "infer_shape=False"
+            )
+        rest = [call("dim", value, axis=axis) for axis in range(1, len(_known_shape(value)))]
+        return self.unstack(reshape(value, [len(known), int(known[0]), *rest]))
+
     def identity(self) -> TensorArray:
         return self
 
@@ -202,6 +231,144 @@ class TensorArray:
 
     def __repr__(self) -> str:
         return f"<ag.TensorArray dtype={self.dtype.name} element_shape={self.element_shape}>"
+
+
+class UnequalTensorArray(TensorArray):
+    """Elements of different shapes and one rank: all their numbers in a row, and where each ends, and its shape."""
+
+    __ag_composite__ = "unequal array"
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        *,
+        infer_shape: bool = False,
+        element_shape: Any = None,
+        name: str | None = None,
+    ) -> None:
+        self.dtype = dtypes.as_dtype(dtype)
+        self.dynamic_size = bool(dynamic_size)
+        self._element: Shape = as_shape(element_shape)
+        self._values = zeros([0], self.dtype)
+        self._ends = TensorArray(dtypes.int64, size, dynamic_size, element_shape=[])
+        rank = None if self._element is None else [len(self._element)]
+        self._shapes = TensorArray(dtypes.int64, size, dynamic_size, element_shape=rank)
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return (self.dtype, self.dynamic_size, self._element), (self._values, self._ends, self._shapes)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> UnequalTensorArray:
+        array = cls.__new__(cls)
+        array.dtype, array.dynamic_size, array._element = metadata
+        array._values, array._ends, array._shapes = components
+        return array
+
+    def _holding(self, values: Tensor, ends: TensorArray, shapes: TensorArray) -> UnequalTensorArray:
+        return self.__tf_unflatten__((self.dtype, self.dynamic_size, self._element), (values, ends, shapes))
+
+    @property
+    def _size(self) -> Tensor:  # type: ignore[override]
+        return self._ends._size
+
+    @property
+    def element_shape(self) -> Any:
+        return TensorShape(self._element)
+
+    def size(self, name: str | None = None) -> Tensor:
+        return self._size
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> UnequalTensorArray:
+        value = convert_to_tensor(value, dtype=None if isinstance(value, Tensor) else self.dtype)
+        if value.dtype is not self.dtype:
+            raise ValueError(
+                f"TensorArray of {self.dtype.name} can't hold a value of dtype {value.dtype.name}: {value!r}"
+            )
+        if not covers(self._element, _known_shape(value)):
+            raise ValueError(f"TensorArray of elements of shape {self.element_shape} can't hold {value!r}")
+        values = concat([self._values, reshape(value, [-1])], 0)
+        ends = self._ends.write(index, shape(values, dtypes.int64)[0])
+        return self._holding(values, ends, self._shapes.write(index, shape(value, dtypes.int64)))
+
+    def read(self, index: Any, name: str | None = None) -> Tensor:
+        """Element `index`. Raises OutOfRangeError beyond the array. One that was never written is empty."""
+        end, sizes = self._ends.read(index), self._shapes.read(index)
+        begin = call("maximum", end - reduce_prod(sizes), convert_to_tensor(0, dtypes.int64))
+        return self._with_static(reshape(self._values[begin:end], sizes))
+
+    def stack(self, name: str | None = None) -> Tensor:
+        """The elements as one tensor, along a new first axis. Raises InvalidArgumentError for those of different
+        shapes."""
+        return self._stacked(self._ends.stack(), self._shapes.stack())
+
+    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+        """The elements at `indices` (a vector), stacked. Raises InvalidArgumentError for those of different shapes."""
+        return self._stacked(self._ends.gather(indices), self._shapes.gather(indices))
+
+    def concat(self, name: str | None = None) -> Tensor:
+        """The elements joined along their first axis. Raises InvalidArgumentError if they differ in other axes."""
+        ends, sizes = self._ends.stack(), self._shapes.stack()
+        if sizes._shape is not None and sizes._shape[1] == 0:
+            raise ValueError("TensorArray.concat needs elements of rank 1 or more, not scalars")
+        rest = _common(sizes[:, 1:], "joined")
+        return reshape(self._joined(ends, sizes), concat([convert_to_tensor([-1], dtypes.int64), rest], 0))
+
+    def unstack(self, value: Any, name: str | None = None) -> UnequalTensorArray:
+        value = convert_to_tensor(value, dtype_hint=self.dtype)
+        sizes = shape(value, dtypes.int64)
+        return self._cut(value, tile(sizes[None, 1:], [sizes[0], 1]))
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> UnequalTensorArray:
+        """An array whose elements are parts of `value` along its first axis, of the given lengths, a vector of ints."""
+        value = convert_to_tensor(value, dtype_hint=self.dtype)
+        lengths = call("cast", convert_to_tensor(lengths), dtype=dtypes.int64)
+        rest = shape(value, dtypes.int64)[None, 1:]
+        return self._cut(value, concat([lengths[:, None], tile(rest, [shape(lengths)[0], 1])], 1))
+
+    def _cut(self, value: Tensor, sizes: Tensor) -> UnequalTensorArray:
+        """An array of elements of these shapes, whose numbers follow one another in `value`."""
+        ends = cumsum(_counts(sizes))
+        return self._holding(reshape(value, [-1]), self._ends.unstack(ends), self._shapes.unstack(sizes))
+
+    def _joined(self, ends: Tensor, sizes: Tensor) -> Tensor:
+        """The numbers of some elements, one after the other."""
+        counts = _counts(sizes)
+        before = cumsum(counts, exclusive=True)
+        places = number_range(reduce_sum(counts)) + repeat(ends - counts - before, counts)
+        return call("gather", self._values, places, axis=0)
+
+    def _stacked(self, ends: Tensor, sizes: Tensor) -> Tensor:
+        common = _common(sizes, "stacked")
+        return reshape(self._joined(ends, sizes), concat([shape(sizes, dtypes.int64)[:1], common], 0))
+
+    def _with_static(self, element: Tensor) -> Tensor:
+        return element if self._element is None else ensure_shape(element, self._element)
+
+
+def _counts(sizes: Tensor) -> Tensor:
+    """How many numbers there are in elements of these shapes, the rows of a matrix."""
+    return reduce_prod(sizes, 1)
+
+
+def _common(sizes: Tensor, what: str) -> Tensor:
+    """The row that all rows of a matrix are; those of none are zeros."""
+    common = reduce_max(concat([zeros([1, shape(sizes)[1]], dtypes.int64), sizes], 0), 0)
+    assert_op(
+        reduce_all(call("equal", sizes, common)),
+        f"the elements of a TensorArray have different shapes, so they can't be {what}",
+        "InvalidArgumentError",
+    )
+    return common
+
+
+def _known_shape(value: Tensor) -> tuple[int | None, ...]:
+    if value._shape is None:
+        raise ValueError(f"TensorArray can't hold a value of unknown rank: {value!r}")
+    return value._shape
 
 
 def _run_time_sizes(element_shape: Any) -> list[Any] | None:

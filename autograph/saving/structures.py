@@ -26,14 +26,14 @@ from runtime.ragged.tensor import RaggedTensor
 from runtime.serial.values import Damaged, Decoder, Encoder
 from runtime.sparse import SparseTensor, SparseTensorSpec
 from runtime.spec import TensorSpec
-from runtime.tensor_array import TensorArray
+from runtime.tensor_array import TensorArray, UnequalTensorArray
 from runtime.types import TensorType
 
 _COMPOSITES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, IndexedSlices, TensorArray,
-        DynamicRaggedShape, Optional, OptionalSpec,
+        UnequalTensorArray, DynamicRaggedShape, Optional, OptionalSpec,
     )
 }  # fmt: skip
 
