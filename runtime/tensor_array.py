@@ -263,7 +263,7 @@ class UnequalTensorArray(TensorArray):
 
     @classmethod
     def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> UnequalTensorArray:
-        array = cls.__new__(cls)
+        array: Any = cls.__new__(cls)
         array.dtype, array.dynamic_size, array._element = metadata
         array._values, array._ends, array._shapes = components
         return array
