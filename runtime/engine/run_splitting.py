@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runtime.graph.ir import Node, Value
+from runtime.graph.components import connected, is_number
+from runtime.graph.ir import Node
 from runtime.graph.passes.rewrites.repetition import is_constant, stretches
 
 # Short repetitions are merged up to this many nodes, because calling a kernel costs as much as several small
@@ -67,14 +68,14 @@ def _groups(nodes: Sequence[Node], in_order: bool, limit: int) -> list[list[Node
         if _is_anchor(node):
             groups.append([])
         groups[-1].append(node)
-    parts = [part for group in groups if group for part in ([group] if in_order else _connected(group))]
+    parts = [part for group in groups if group for part in ([group] if in_order else connected(group))]
     return [piece for part in parts for piece in (_successive(part) if len(part) > limit else [part])]
 
 
 def _successive(nodes: list[Node]) -> list[list[Node]]:
     """Splits a run of nodes, in order, wherever only numbers connect the earlier with the later nodes."""
     arrays = [node for node in nodes if not _is_of_numbers(node)]
-    components = _connected(arrays, through_numbers=False)
+    components = connected(arrays, through_numbers=False)
     ends = {id(part[0]): part[-1] for part in components}
     if len(components) < _MANY or len(arrays) < _MUCH * len(components):
         return [nodes]
@@ -91,32 +92,4 @@ def _successive(nodes: list[Node]) -> list[list[Node]]:
 
 
 def _is_of_numbers(node: Node) -> bool:
-    return all(_is_number(value) for value in (*node.inputs, *node.outputs))
-
-
-def _is_number(value: Value) -> bool:
-    return getattr(value.type, "rank", None) == 0
-
-
-def _connected(nodes: Sequence[Node], through_numbers: bool = True) -> list[list[Node]]:
-    """The connected components of a run of nodes, each in program order, ordered by their first node."""
-    parent = list(range(len(nodes)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    made: dict[Value, int] = {}
-    for index, node in enumerate(nodes):
-        for value in node.inputs:
-            if value in made:
-                parent[root(index)] = root(made[value])
-        for value in node.outputs:
-            if through_numbers or not _is_number(value):
-                made[value] = index
-    components: dict[int, list[Node]] = {}
-    for index, node in enumerate(nodes):
-        components.setdefault(root(index), []).append(node)
-    return list(components.values())
+    return all(is_number(value) for value in (*node.inputs, *node.outputs))

@@ -20,6 +20,7 @@ import numpy as np
 
 from runtime import errors, freed_memory
 from runtime.dataclass import dataclass
+from runtime.graph.horizontal_fusion import Fused, fused
 from runtime.graph.hot_loops import HotLoop
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import AT_SPAN, at_span, note_span, with_op
@@ -137,7 +138,8 @@ class Program:
         self.trips = 0
         self.hot: HotLoop | None = None
         slot = {value: index for index, value in enumerate(graph.inputs)}
-        for node in graph.nodes:
+        nodes = fused(graph.nodes, graph.outputs)
+        for node in nodes:
             for value in node.outputs:
                 slot[value] = len(slot)
         self.size = len(slot)
@@ -147,7 +149,7 @@ class Program:
         last_use: dict[int, int] = {}
         lent: set[Value] = set()  # to what may keep it, or a view of it
         in_order: set[Value] = set()  # read in row-major order
-        for index, node in enumerate(graph.nodes):
+        for index, node in enumerate(nodes):
             for value in node.inputs:
                 last_use[slot[value]] = index
             if _ufunc(node) is None:
@@ -155,7 +157,7 @@ class Program:
             if node.op.is_reshape or node.op.is_reduction:
                 in_order.add(node.inputs[0])
         keep = set(self.outputs)
-        for index, node in enumerate(graph.nodes):
+        for index, node in enumerate(nodes):
             inputs = [slot[v] for v in node.inputs]
             outputs = [slot[v] for v in node.outputs]
             run = _executor(node)
@@ -314,7 +316,9 @@ def _raiser(node: Node) -> Callable[..., Any]:
     return run
 
 
-def _executor(node: Node) -> Callable[..., Any]:
+def _executor(node: Any) -> Callable[..., Any]:
+    if isinstance(node, Fused):
+        return node.run
     if node.op.name in _REGIONS:
         return _with_node(_REGIONS[node.op.name], node)
     if node.op.name == "call":
