@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from runtime import dtypes
 from runtime.dtypes import DType
 from runtime.ops.api import cast, convert_to_tensor, equal, logical_and, maximum, pad, reduce_all
@@ -40,6 +42,37 @@ class DynamicRaggedShape:
             uniform.append(t.uniform_row_length)
             t = t.values
         return cls(splits, uniform, shape_of(t, dtype))
+
+    @classmethod
+    def from_lengths(
+        cls, lengths: Sequence[Any], num_row_partitions: int | None = None, dtype: Any = dtypes.int64
+    ) -> DynamicRaggedShape:
+        """The shape with a size for each dimension, or the lengths of its rows, in the form of `static_lengths`.
+
+        lengths: ints, and tuples of ints. num_row_partitions: into how many of the dimensions below the first the
+        values are divided; by default up to the last tuple. Raises ValueError for lengths that don't fit together.
+        """
+        listed = [axis for axis, each in enumerate(lengths) if np.ndim(each)]
+        last = max(listed, default=0)
+        divided = last if num_row_partitions is None else num_row_partitions
+        if 0 in listed or not last <= divided <= max(len(lengths) - 1, 0):
+            raise ValueError(
+                f"{lengths} can't be divided into {divided} dimensions of rows: the first and all inner dimensions "
+                "have one size"
+            )
+        splits, uniform = [], []
+        rows = lengths[0] if lengths else 1
+        for axis, each in enumerate(lengths[1 : divided + 1], 1):
+            sizes = np.asarray(each) if np.ndim(each) else np.full(rows, each)
+            if len(sizes) != rows:
+                raise ValueError(
+                    f"dimension {axis} of {lengths} has the lengths of {len(sizes)} rows, but there are {rows}"
+                )
+            splits.append(partition.splits_of(convert_to_tensor(sizes, dtypes.int64)))
+            uniform.append(None if np.ndim(each) else each)
+            rows = int(sizes.sum())
+        inner = [rows, *lengths[divided + 1 :]] if lengths else []
+        return cls(splits, uniform, convert_to_tensor(inner, dtype))
 
     def __tf_flatten__(self) -> tuple[Any, tuple]:
         return self._uniform, (*self._splits, self._inner)

@@ -41,6 +41,43 @@ def test_shape_size_and_rank(value, shape, dtype):
     assert int(both_ways(ag.rank, value)) == 2
 
 
+@pytest.mark.parametrize(
+    ("lengths", "divided", "inner"),
+    [
+        ([4, (2, 1, 0, 8), 12], None, [11, 12]),
+        ([2, (1, 2), (1, 2, 3), 4], None, [6, 4]),
+        ([2, 2, (1, 2, 3, 4)], None, [10]),
+        ([2, 3], None, [2, 3]),
+        ([2, 3, 4], 1, [6, 4]),
+        ([2, (1, 2), 3], 2, [9]),
+        ([], None, []),
+    ],
+)
+def test_shapes_from_lengths(lengths, divided, inner):
+    shape = ag.experimental.DynamicRaggedShape.from_lengths(lengths, divided)
+    assert shape.static_lengths() == lengths and shape.inner_shape.numpy().tolist() == inner
+    assert shape.num_row_partitions == len(lengths) - len(inner) and shape.dtype is ag.int64
+
+
+def test_a_tensor_of_a_shape_from_lengths():
+    shape = ag.experimental.DynamicRaggedShape.from_lengths([2, (0, 2)], dtype=ag.int32)
+    assert shape.dtype is ag.int32 and ag.ones(shape).to_list() == [[], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "divided", "message"),
+    [
+        ([(1, 2)], None, "can't be divided into 0 dimensions of rows"),
+        ([2, (1, 2), 3], 0, "can't be divided into 0 dimensions of rows"),
+        ([2, 3], 2, "can't be divided into 2 dimensions of rows"),
+        ([2, (1, 2, 3)], None, "dimension 1 of .* has the lengths of 3 rows, but there are 2"),
+    ],
+)
+def test_lengths_that_do_not_fit(lengths, divided, message):
+    with pytest.raises(ValueError, match=message):
+        ag.experimental.DynamicRaggedShape.from_lengths(lengths, divided)
+
+
 def test_shapes_of_ragged_tensors():
     shape = both_ways(ag.shape, RAGGED)
     assert repr(shape) == "<DynamicRaggedShape lengths=[2, (2, 1)] num_row_partitions=1>"
