@@ -1,8 +1,8 @@
 """The background thread that compiles while the interpreter answers.
 
 It starts with the first job and lives until the process ends. At exit it is interrupted, so that a long compilation
-doesn't delay the exit. A fork waits for the kernel being compiled, so that the child inherits no locked locks; the
-child starts a thread of its own.
+doesn't delay the exit; only the files of finished kernels are still written. A fork waits for the kernel being
+compiled, so that the child inherits no locked locks; the child starts a thread of its own.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ Step = Callable[[], "bool | None"]
 class _Job:
     step: Step
     gain: Callable[[], float]
+    before_exit: bool = False
 
 
 @dataclass
@@ -76,6 +77,7 @@ class Worker:
         self._urgent: collections.deque[Step] = collections.deque()  # those that a running call waits for
         self._busy = False
         self._current: Step | None = None
+        self._must_end = False  # the running job isn't interrupted
         self._calls = _Calls()  # those that all jobs wait for
         self._interpreted = _Calls()  # those that jobs wait for that aren't due
         self._waiting = 0  # threads in `wait`
@@ -83,12 +85,15 @@ class Worker:
         self._started = self._ended = False
         self._ident: int | None = None  # of the thread, once it runs
 
-    def submit(self, step: Step, urgent: bool = False, gain: Callable[[], float] = _at_once) -> bool:
+    def submit(
+        self, step: Step, urgent: bool = False, gain: Callable[[], float] = _at_once, before_exit: bool = False
+    ) -> bool:
         """Runs `step` in the background until it returns False. Returns False, without running it, once the process is
         exiting.
 
         gain: the priority, evaluated whenever a job is chosen; infinite by default. Below 1, the job waits for a pause
-        of interpreted calls. urgent: before all others, and without waiting for calls to end.
+        of interpreted calls. urgent: before all others, and without waiting for calls to end. before_exit: the exit
+        waits for it, and does it if it hasn't begun.
         """
         with self._condition:
             if self._closed:
@@ -96,7 +101,7 @@ class Worker:
             if urgent:
                 self._urgent.append(step)
             else:
-                self._jobs.append(_Job(step, gain))
+                self._jobs.append(_Job(step, gain, before_exit))
             if not self._started:
                 self._started = True
                 # `threading.Thread` waits until the new thread runs, which takes milliseconds when others want to run.
@@ -152,6 +157,7 @@ class Worker:
                     step = self._current = self._urgent.popleft() if job is None else job.step
                     if job is not None:
                         self._jobs.remove(job)
+                    self._must_end = job is not None and job.before_exit
                     self._busy = True
                 more = False
                 try:
@@ -195,20 +201,26 @@ class Worker:
             self._condition.wait(wake - now)
 
     def close(self) -> None:
-        """Drops the queue and interrupts the running job."""
+        """Drops the queue and interrupts the running job, but for jobs that the exit waits for."""
         with self._condition:
             self._closed = True
+            left = [job.step for job in self._jobs if job.before_exit]
             self._jobs.clear()
             self._urgent.clear()
             self._condition.notify_all()
-        if not self._started or self._ident == threading.get_ident():
-            return
+        if self._started and self._ident != threading.get_ident():
+            self._stop()
+        for step in left:
+            step()
+
+    def _stop(self) -> None:
+        """Ends the thread."""
         _hide_stops()
         deadline = time.monotonic() + _EXIT_TIMEOUT
         while not self._ended and time.monotonic() < deadline:
             # Takes effect between bytecodes, so native compiler code finishes first.
             stop = ctypes.c_ulong(self._ident or 0), ctypes.py_object(_Stopped)
-            if self._busy and not ctypes.pythonapi.PyThreadState_SetAsyncExc(*stop):
+            if self._busy and not self._must_end and not ctypes.pythonapi.PyThreadState_SetAsyncExc(*stop):
                 return  # the thread has ended
             with self._condition:
                 self._condition.wait_for(lambda: self._ended, 0.05)

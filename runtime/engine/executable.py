@@ -19,6 +19,7 @@ from typing import Any
 from runtime import errors
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.driver import (
+    catch_up,
     check_environment,
     compiling,
     interrupts_deferred,
@@ -188,9 +189,13 @@ class Executable:
             self._requested = True
             if self._call is None:
                 with progress(f"compiling {self.graph.name}", "kernels") as bar:
+
+                    def advance() -> None:
+                        bar.advance()
+                        catch_up()
+
                     self._call = self._guarded(
-                        lambda: finished(compilation(self.graph, self._accelerator, self.warned), bar.advance),
-                        waits=True,
+                        lambda: finished(compilation(self.graph, self._accelerator, self.warned), advance), waits=True
                     )
                 if self._call is None:
                     self._call = self._interpret
@@ -239,14 +244,7 @@ class Executable:
     def _guarded(self, compile_it: Callable[[], Call | None], waits: bool = False) -> Call | None:
         """waits: a call is waiting."""
         if waits:
-            with urgent_compilation() as later:
-                try:
-                    call, self.failure = _guarded(compile_it, self.graph, self.warned)
-                finally:
-                    if thread_pool.is_awaited():
-                        background.worker.submit(provide_threads, urgent=True)  # the call may be long, and gain by it
-                    for work in later:
-                        work()
+            call, self.failure = self._waited_for(compile_it)
         else:
             call, self.failure = _guarded(compile_it, self.graph, self.warned)
         if call is not None and any(getattr(v.type, "rank", 0) != 0 for node in self.graph.nodes for v in node.outputs):
@@ -255,6 +253,26 @@ class Executable:
             else:
                 _provide_allocator()
         return call if call is None or not can_describe_values(self.graph) else self._describing_values(call)
+
+    def _waited_for(self, compile_it: Callable[[], Call | None]) -> tuple[Call | None, str | None]:
+        """`_guarded` for a call that waits: what the call doesn't need is left to the background."""
+        with urgent_compilation() as later:
+            try:
+                result = _guarded(compile_it, self.graph, self.warned)
+            except BaseException:  # Ctrl-C: the next call continues from the files
+                catch_up()
+                raise
+        if thread_pool.is_awaited():
+            background.worker.submit(provide_threads, urgent=True)  # the call may take long, and gain by it
+
+        def finish() -> None:
+            for work in later:
+                work()
+            later.clear()
+
+        if later and not background.worker.submit(finish, before_exit=True):
+            finish()
+        return result
 
     def _describing_values(self, call: Call) -> Call:
         """Interprets the graph once more when an assertion fails: its message shows values of arrays, which a kernel's

@@ -18,7 +18,7 @@ import numpy as np
 
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.call_stub import load
-from runtime.codegen.backends.driver import afterwards, counters
+from runtime.codegen.backends.driver import counters
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.lower.lower_graph import is_native, lower
 from runtime.engine import failures
@@ -59,7 +59,7 @@ def compilation(
     if all(is_native(node) for node in graph.nodes) and (whole or _weight(graph.nodes) <= SEGMENT_LIMIT):
         source = _lowered(graph).hurried() if whole else _lowered(graph)
         call = load(source)
-        afterwards(lambda: graph_cache.store(graph, source))
+        graph_cache.store(graph, source)
         return call
     if whole:
         return None
@@ -361,7 +361,7 @@ class _Step:
         source = _lowered(self.part)
         call = load(source)
         if self.described is not None:
-            afterwards(lambda: graph_cache.store(self.part, source, self.described))
+            graph_cache.store(self.part, source, self.described)
         return call
 
 

@@ -101,7 +101,7 @@ def test_a_graph_with_a_variable_that_failures_commit_is_lowered_each_time() -> 
         return x
 
     graph = f.get_concrete_function(ag.TensorSpec([], ag.float32)).graph
-    assert graph_cache._name(graph) is None
+    assert graph_cache.description(graph) is None
 
 
 def test_errors_name_the_line_and_the_numbers() -> None:

@@ -231,6 +231,31 @@ def test_gain_of_a_graph_of_many_kernels_counts_repetitions_once(monkeypatch: An
     assert run.gain() == 1.0 / threshold(python_seconds([*first, first[0]]))
 
 
+def test_the_exit_does_what_must_be_done_and_drops_the_rest() -> None:
+    worker, done = background.Worker(), []
+    with worker.held_back():
+        worker.submit(lambda: done.append("kernel"))
+        worker.submit(lambda: done.append("file"), before_exit=True)
+        worker.close()
+    assert done == ["file"]
+    assert not worker.submit(lambda: done.append("late"), before_exit=True)
+
+
+def test_the_exit_does_not_interrupt_what_must_be_done() -> None:
+    worker, began, done = background.Worker(), threading.Event(), []
+
+    def write() -> None:
+        began.set()
+        for part in range(20):
+            time.sleep(0.01)
+            done.append(part)
+
+    worker.submit(write, before_exit=True)
+    assert began.wait(60.0)
+    worker.close()
+    assert done == list(range(20))
+
+
 def test_what_is_not_due_waits_for_a_pause(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, began = background.Worker(), threading.Event()

@@ -193,11 +193,13 @@ def urgent_compilation(outside: Callable[[], None] = lambda: None) -> Iterator[l
     of work. Once the kernel has been handed over, that remains to be done (files to write), and `provide_threads` to
     be called.
     """
-    _urgency.outside, _urgency.later = outside, []
+    before = _urgency.outside, _urgency.later
+    later: list[Callable[[], None]] = []
+    _urgency.outside, _urgency.later = outside, later
     try:
-        yield _urgency.later
+        yield later
     finally:
-        del _urgency.outside, _urgency.later
+        _urgency.outside, _urgency.later = before
 
 
 def afterwards(work: Callable[[], None]) -> None:
@@ -206,6 +208,15 @@ def afterwards(work: Callable[[], None]) -> None:
         work()
     else:
         _urgency.later.append(work)
+
+
+def catch_up() -> None:
+    """Does the work that has been put off so far: between kernels, so that those that are ready survive the process."""
+    if _urgency.later is not None:
+        left = _urgency.later[:]
+        _urgency.later.clear()
+        for work in left:
+            work()
 
 
 def record_of(source: KernelSource) -> Record | None:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from runtime.codegen.backends import call_stub, llvm_backend
-from runtime.codegen.backends.driver import load_kernel, record_of
+from runtime.codegen.backends.driver import afterwards, load_kernel, record_of
 from runtime.codegen.cache import kernel_cache
 from runtime.codegen.kernel.source import KernelSource
 from runtime.dataclass import dataclass
@@ -71,7 +71,10 @@ def lookup(graph: Graph, described: str | None = None) -> CachedKernel | None:
     """The entry of a graph, None if there is none that can be read. described: its `description`, if that is known."""
     if os.environ.get("AUTOGRAPH_COMPILER") not in (None, "", llvm_backend.NAME):
         return None
-    name = _name(graph, described) if kernel_cache.kernel_folder().is_dir() else None
+    if not kernel_cache.kernel_folder().is_dir():
+        return None
+    text = description(graph) if described is None else described
+    name = None if text is None else _name(_key(text))
     content = None if name is None else kernel_cache.read_kept(_file(name))
     if content is None:
         return None
@@ -83,13 +86,20 @@ def lookup(graph: Graph, described: str | None = None) -> CachedKernel | None:
 
 
 def store(graph: Graph, source: KernelSource, described: str | None = None) -> None:
-    """Writes the entry of a graph whose kernel has just been compiled and is on disk. described: see `lookup`."""
-    record = record_of(source)
-    name = _name(graph, described)
-    if record is None or record.path is None or record.compiler != llvm_backend.NAME or name is None or source.kept:
+    """Writes the entry of a graph whose kernel has just been compiled, if that is on disk, as soon as nobody waits for
+    this thread. Until then it keeps nothing of the graph alive. described: see `lookup`."""
+    text = description(graph) if described is None else described
+    if text is not None and not source.kept:
+        short = dataclasses.replace(source, reports=(), small=frozenset(), general=None, functions=())
+        key = _key(text)
+        afterwards(lambda: _write(key, short))
+
+
+def _write(key: str, source: KernelSource) -> None:
+    record, name = record_of(source), _name(key)
+    if record is None or record.path is None or record.compiler != llvm_backend.NAME or name is None:
         return
-    short = dataclasses.replace(source, reports=(), small=frozenset(), general=None, functions=())
-    kernel_cache.write_kept(_file(name), pickle.dumps(CachedKernel(record.name, kernel_cache.machine(), short)))
+    kernel_cache.write_kept(_file(name), pickle.dumps(CachedKernel(record.name, kernel_cache.machine(), source)))
 
 
 def _file(name: str) -> Path:
@@ -99,15 +109,13 @@ def _file(name: str) -> Path:
 # --- what names a graph ----------------------------------------------------------------------------------------------
 
 
-def _name(graph: Graph, described: str | None = None) -> str | None:
+def _key(described: str) -> str:
+    return "\0".join([*[f"{name}={options.get(name)}" for name in _LOWERING], described])
+
+
+def _name(key: str) -> str | None:
     about = _this_build()
-    if about is None:
-        return None
-    text = described or description(graph)
-    if text is None:
-        return None
-    parts = [about, *[f"{name}={options.get(name)}" for name in _LOWERING], text]
-    return "g_" + kernel_cache.digest("\0".join(parts).encode("utf-8", "surrogatepass"))[:24]
+    return about and "g_" + kernel_cache.digest(f"{about}\0{key}".encode("utf-8", "surrogatepass"))[:24]
 
 
 def description(graph: Graph) -> str | None:
