@@ -31,10 +31,10 @@ from runtime.codegen.native_runtime import thread_pool
 from runtime.collecting import count_compiler_as_old, rarely
 from runtime.engine import background, settings
 from runtime.engine.compile_cost import counted, python_seconds, threshold
+from runtime.engine.native_products import native
 from runtime.engine.on_stack_replacement import FixedTierUp, Loop, TierUp
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
-from runtime.ops.blas import spare_cores
 from runtime.profiling import span
 from runtime.progress import progress
 from runtime.recursion import room_for
@@ -145,7 +145,7 @@ class Executable:
         return self._interpret_timed(inputs)
 
     def _interpret_timed(self, inputs: Sequence[Any]) -> list[Any]:
-        with background.worker.held_back(only_early=True), spare_cores:
+        with background.worker.held_back(only_early=True), native:
             start = time.thread_time()  # other programs slow the compiler down as well
             try:
                 partly = self._partly

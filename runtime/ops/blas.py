@@ -6,9 +6,10 @@ they have (the background compiler's thread, another program) the caller waits f
 gradient took 2.4 s beside one busy process, 43 ms without these threads. How many threads it may use is a setting of
 the whole process: it is put down while a small product runs, or the background compiler, and put back.
 
-Where the other cores do have nothing to do, two threads halve the time of a product of 80 us. Graphs that are
-interpreted until they are compiled (`spare_cores`) try that, and stop for a while once a product has waited. The bits
-of a product depend on the number of threads. So other calls, whose results nothing else changes from run to run, don't.
+Graphs that are interpreted until they are compiled use the products of compiled code (`native`), as soon as there are
+any: their threads don't wait for cores, and NumPy's products take twice as long on processors that OpenBLAS knows only
+by their predecessors. Bits differ, and when a graph gets them depends on what else the machine does, as with compiled
+code. So other calls, whose results nothing else changes from run to run, keep to NumPy.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import importlib
 import math
 import os
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -84,46 +84,37 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=one_thread.forget)
 
 
-# Seconds that a product on all threads may take longer than on one before it counts as one that has waited: a time
-# slice is several milliseconds. Then the seconds until all threads are tried again, which double up to the longest, and
-# the seconds without waiting after which they are short again.
-_WAITED, _PAUSE, _LONGEST_PAUSE, _CALM = 5e-4, 0.5, 4.0, 1.0
-# Multiplications, some 35 us: below, all threads gain too little for what waiting costs.
-_WORTH_THREADS = 1 << 21
-_clock = time.perf_counter
+class _Native:
+    """A context in which a thread's products are by compiled code, once there is some.
 
-
-class _SpareCores(threading.local):
-    """A context in which products of the thread use all cores, as long as these have nothing else to do."""
+    functions: by the characters of dtypes. request: called with the character where a product could have used one.
+    """
 
     def __init__(self) -> None:
-        self._inside = 0
-        self._rate = 0.0  # multiplications per second on one thread, at best
-        self._again, self._pause = -math.inf, _PAUSE  # when to try all threads, and the last pause before that
+        self.functions: dict[str, Callable[[Any, Any], Any]] = {}
+        self.request: Callable[[str], None] | None = None
+        self._of_thread = threading.local()
 
     def __enter__(self) -> None:
-        self._inside += 1
+        self._of_thread.depth = getattr(self._of_thread, "depth", 0) + 1
 
     def __exit__(self, *error: Any) -> None:
-        self._inside -= 1
+        self._of_thread.depth -= 1
 
-    def matmul(self, a: Any, b: Any, work: int) -> Any:
-        """The product; work: its multiplications."""
-        start = _clock()
-        if not (self._inside and self._rate and start >= self._again and work >= _WORTH_THREADS):
-            with one_thread:
-                result = np.matmul(a, b)
-            self._rate = max(self._rate, work / max(_clock() - start, 1e-9))
-            return result
-        result = np.matmul(a, b)
-        end = _clock()
-        if end - start > _WAITED + work / self._rate:
-            self._pause = _PAUSE if start > self._again + _CALM else min(2 * self._pause, _LONGEST_PAUSE)
-            self._again = end + self._pause
-        return result
+    def function(self, a: Any, b: Any) -> Callable[[Any, Any], Any] | None:
+        """What multiplies these matrices; None if NumPy has to."""
+        kind = a.dtype.char
+        if kind not in "fd" or b.dtype.char != kind or not a.ndim == 2 == b.ndim or a.shape[1] != b.shape[0]:
+            return None
+        if not getattr(self._of_thread, "depth", 0):
+            return None
+        found = self.functions.get(kind)
+        if found is None and self.request is not None:
+            self.request(kind)
+        return found
 
 
-spare_cores = _SpareCores()
+native = _Native()
 
 
 def matmul(a: Any, b: Any) -> Any:
@@ -136,6 +127,10 @@ def matmul(a: Any, b: Any) -> Any:
     if work <= _FEW:
         # Half of the time of `np.matmul`, where that is all there is to it.
         return a.dot(b) if a.ndim == 2 == b.ndim and a.dtype.char in "fd" else np.matmul(a, b)
+    function = native.function(a, b)
+    if function is not None:
+        return function(a, b)
     if work <= _MANY and a.dtype.kind in "fc":
-        return spare_cores.matmul(a, b, work)
+        with one_thread:
+            return np.matmul(a, b)
     return np.matmul(a, b)

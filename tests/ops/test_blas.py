@@ -99,57 +99,38 @@ def test_a_batch_times_one_matrix(shape):
         np.testing.assert_array_equal(blas.matmul(each, b), np.matmul(each, b))
 
 
-class Clock:
-    """Time as products tell it: on one thread they take a millisecond, on all `all_threads` seconds."""
-
-    def __init__(self, setting, monkeypatch, all_threads):
-        self.now, self.all_threads, self.seen = 0.0, all_threads, []
-
-        def product(a, b):
-            threads = setting[0]()
-            self.seen.append(threads)
-            self.now += 1e-3 if threads == 1 else self.all_threads
-            return a @ b
-
-        monkeypatch.setattr(blas.np, "matmul", product)
-        monkeypatch.setattr(blas, "_clock", lambda: self.now)
-
-    def threads(self, products, spare_cores):
-        """How many each of some products uses."""
-        self.seen.clear()
-        ones = np.ones([200, 200], np.float32)
-        with spare_cores:
-            for _ in range(products):
-                assert (blas.matmul(ones, ones) == 200).all()
-        return list(self.seen)
+@pytest.fixture
+def functions(monkeypatch):
+    """No products by compiled code; `requests` are noted."""
+    native = blas._Native()
+    native.requests = []
+    native.request = native.requests.append
+    monkeypatch.setattr(blas, "native", native)
+    return native
 
 
-def test_interpreted_products_use_all_threads_while_that_is_faster(setting, monkeypatch):
-    clock = Clock(setting, monkeypatch, 5e-4)
-    cores = blas._SpareCores()
-    monkeypatch.setattr(blas, "spare_cores", cores)
-    assert clock.threads(3, cores) == [1, 2, 2]  # one thread shows what is fast
-    assert clock.threads(1, cores) == [2] and setting[0]() == 2
-    with blas.one_thread:
-        assert clock.threads(2, cores) == [1, 1]
-    clock.seen.clear()
-    with cores:
-        blas.matmul(np.ones([100, 100]), np.ones([100, 100]))  # which takes so little that waiting would cost more
-    blas.matmul(np.ones([200, 200]), np.ones([200, 200]))
-    assert clock.seen == [1, 1]  # elsewhere bits mustn't depend on what else the machine does
+@pytest.mark.parametrize("kind", ["f", "d"])
+def test_interpreted_graphs_use_products_of_compiled_code_once_there_are_any(functions, kind):
+    a, b = np.ones([100, 90], kind), np.ones([90, 80], kind)
+    with functions:
+        assert (blas.matmul(a, b) == 90).all()
+        assert functions.requests == [kind]
+        functions.functions[kind] = lambda a, b: "compiled"
+        assert blas.matmul(a, b) == "compiled"
+        with functions:
+            pass
+        assert blas.matmul(a, b) == "compiled"
+    assert (blas.matmul(a, b) == 90).all()  # elsewhere bits mustn't depend on what else the machine does
 
 
-def test_products_that_waited_for_a_core_make_the_next_ones_use_one_thread(setting, monkeypatch):
-    clock = Clock(setting, monkeypatch, 8e-3)
-    cores = blas._SpareCores()
-    monkeypatch.setattr(blas, "spare_cores", cores)
-    assert clock.threads(100, cores) == [1, 2, *[1] * 98]
-    clock.now += blas._PAUSE
-    assert clock.threads(400, cores) == [2, *[1] * 399]  # again in vain: the pause is twice as long
-    clock.now += 2 * blas._PAUSE
-    clock.all_threads = 5e-4
-    assert set(clock.threads(4000, cores)) == {2}
-    clock.all_threads = 8e-3  # after a while without waiting, the pause is short again
-    assert clock.threads(2, cores) == [2, 1]
-    clock.now += blas._PAUSE
-    assert clock.threads(1, cores) == [2]
+def test_other_products_are_numpys(functions):
+    functions.functions["f"] = None  # a call would fail
+    ones = np.ones([90, 90], np.float32)
+    with functions:
+        assert (blas.matmul(ones[:10], ones) == 90).all()  # small
+        assert (blas.matmul(np.stack([ones, ones]), np.stack([ones, ones])) == 90).all()
+        assert blas.matmul(ones, ones.astype(np.float64)).dtype == np.float64
+        assert (blas.matmul(ones.astype(np.complex64), ones.astype(np.complex64)) == 90).all()
+        with pytest.raises(ValueError):
+            blas.matmul(ones, ones[1:])
+    assert functions.requests == []
