@@ -9,7 +9,7 @@ Importing this project makes a hundred dataclasses. The standard library compile
 which took a fifth of the import. Here a text is compiled once for each number of fields; a class gets a copy of the
 code in which the names are its own. To `dataclasses` and other tools, these classes are dataclasses like any.
 
-Classes that need `field(init=False)`, `kw_only` or `InitVar` are made by the standard library.
+Classes that need `kw_only`, `InitVar` or values of `field(init=False)` are made by the standard library.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ def _made(cls: type, eq: bool, frozen: bool, slots: bool) -> type:
     if slots:
         cls = _with_slots(cls, own)
 
-    shared = {"__repr__": _repr, "__replace__": _replace, "__match_args__": tuple(fields)}
-    made: dict[str, Callable[..., Any]] = {"__init__": _init(cls, fields, frozen)}
+    parameters = {name: each for name, each in fields.items() if each.init}
+    shared = {"__repr__": _repr, "__replace__": _replace, "__match_args__": tuple(parameters)}
+    made: dict[str, Callable[..., Any]] = {"__init__": _init(cls, parameters, frozen)}
     if eq:
         made["__eq__"] = _function(_equality, [name for name, each in fields.items() if each.compare])
     if frozen:
@@ -114,8 +115,8 @@ def _field(cls: type, name: str, kind: Any) -> dataclasses.Field[Any]:
     else:
         is_slot = isinstance(default, MemberDescriptorType)
         found = dataclasses.field() if is_slot else dataclasses.field(default=default)
-    if not found.init or found.kw_only is True:
-        raise TypeError(f"field '{name}' needs dataclasses.dataclass: this one has neither init=False nor kw_only=True")
+    if found.kw_only is True or (not found.init and found.default_factory is not _MISSING):
+        raise TypeError(f"field '{name}' needs dataclasses.dataclass: kw_only=True and init=False with a factory do")
     if type(found.default).__hash__ is None:
         raise ValueError(f"mutable default {type(found.default)} for field '{name}': use default_factory")
     found.name, found.type, found.kw_only = name, kind, False

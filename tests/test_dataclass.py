@@ -4,9 +4,11 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -171,6 +173,22 @@ def family(dataclass: Maker, frozen: bool, slots: bool) -> tuple[Any, Any, Any]:
     return Base, Derived, Plain
 
 
+def test_fields_that_init_does_not_take() -> None:
+    def seen(dataclass: Maker) -> list[Any]:
+        @dataclass
+        class Late:
+            a: int
+            b: int = field(init=False)
+            c: int = field(default=3, init=False)
+
+        one = Late(1)
+        found = [str(inspect.signature(Late)), Late.__match_args__, outcome(lambda: Late(1, 2)), outcome(lambda: one.b)]
+        one.b = 2
+        return [*found, repr(one), outcome(lambda: one == Late(1))]
+
+    assert seen(ours) == seen(dataclasses.dataclass)
+
+
 @pytest.mark.parametrize("slots", [False, True])
 @pytest.mark.parametrize("frozen", [False, True])
 def test_classes_inherit_fields(frozen: bool, slots: bool) -> None:
@@ -223,7 +241,7 @@ def test_wrong_classes_are_refused() -> None:
         kinds = [outcome(lambda make=make, maker=maker: make(maker))[0] for maker in MAKERS.values()]  # type: ignore[misc]
         assert kinds[0] is kinds[1] and issubclass(kinds[0], Exception)
     with pytest.raises(TypeError, match="'a' needs dataclasses.dataclass"):
-        ours(type("Wrong", (), {"__annotations__": {"a": int}, "a": field(init=False)}))
+        ours(type("Wrong", (), {"__annotations__": {"a": int}, "a": field(init=False, default_factory=list)}))
     with pytest.raises(TypeError, match="'a' needs dataclasses.dataclass"):
         ours(type("Wrong", (), {"__annotations__": {"a": int}, "a": field(kw_only=True)}))
 
@@ -271,6 +289,14 @@ def test_patterns_name_fields_by_position() -> None:
             assert (a, b) == (1, 2)
         case _:
             raise AssertionError
+
+
+def test_the_project_makes_its_classes_this_way() -> None:
+    root = Path(__file__).parent.parent
+    files = [file for folder in ("autograph", "runtime") for file in (root / folder).rglob("*.py")]
+    theirs = re.compile(r"^(from dataclasses import .*\bdataclass\b|@dataclasses\.dataclass)", re.MULTILINE)
+    found = [file.relative_to(root).as_posix() for file in files if theirs.search(file.read_text(encoding="utf-8"))]
+    assert found == ["runtime/dataclass.py"]  # which takes apart one of theirs
 
 
 def test_classes_with_as_many_fields_share_code_but_for_the_names() -> None:

@@ -22,7 +22,7 @@ status, is known only when the kernel is complete. Until then, calls contain pla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from runtime import dtypes
@@ -34,6 +34,7 @@ from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
 from runtime.codegen.op_lowerings.control_flow import handle, own_stack, stack_ref, stack_variables
 from runtime.codegen.passes.kernel import interrupt_poll
 from runtime.codegen.symbolic.ranges import Atom
+from runtime.dataclass import dataclass
 from runtime.graph.ir import Graph, Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
