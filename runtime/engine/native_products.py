@@ -1,6 +1,6 @@
 """Products of matrices by the code that kernels call, for graphs that are interpreted until they are compiled.
 
-The first product that could use it has the background thread compile it, which kernels with products need anyway.
+Products that take long enough have the background thread compile it, which kernels with products need anyway.
 """
 
 from __future__ import annotations

@@ -84,15 +84,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=one_thread.forget)
 
 
+# Multiplications, some 40 ms of NumPy's: compiling takes 65 ms of a core, and holds the interpreter lock for half of it.
+_WORTH_COMPILING = 1 << 31
+
+
 class _Native:
     """A context in which a thread's products are by compiled code, once there is some.
 
-    functions: by the characters of dtypes. request: called with the character where a product could have used one.
+    functions: by the characters of dtypes. request: called with the character where products could have used one for
+    long enough.
     """
 
     def __init__(self) -> None:
         self.functions: dict[str, Callable[[Any, Any], Any]] = {}
         self.request: Callable[[str], None] | None = None
+        self._missed = 0  # multiplications that compiled code could have done
         self._of_thread = threading.local()
 
     def __enter__(self) -> None:
@@ -101,8 +107,8 @@ class _Native:
     def __exit__(self, *error: Any) -> None:
         self._of_thread.depth -= 1
 
-    def function(self, a: Any, b: Any) -> Callable[[Any, Any], Any] | None:
-        """What multiplies these matrices; None if NumPy has to."""
+    def function(self, a: Any, b: Any, work: int) -> Callable[[Any, Any], Any] | None:
+        """What multiplies these matrices, by `work` multiplications; None if NumPy has to."""
         kind = a.dtype.char
         if kind not in "fd" or b.dtype.char != kind or not a.ndim == 2 == b.ndim or a.shape[1] != b.shape[0]:
             return None
@@ -110,7 +116,9 @@ class _Native:
             return None
         found = self.functions.get(kind)
         if found is None and self.request is not None:
-            self.request(kind)
+            self._missed += work
+            if self._missed >= _WORTH_COMPILING:
+                self.request(kind)
         return found
 
 
@@ -127,7 +135,7 @@ def matmul(a: Any, b: Any) -> Any:
     if work <= _FEW:
         # Half of the time of `np.matmul`, where that is all there is to it.
         return a.dot(b) if a.ndim == 2 == b.ndim and a.dtype.char in "fd" else np.matmul(a, b)
-    function = native.function(a, b)
+    function = native.function(a, b, work)
     if function is not None:
         return function(a, b)
     if work <= _MANY and a.dtype.kind in "fc":

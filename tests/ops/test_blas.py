@@ -110,9 +110,13 @@ def functions(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["f", "d"])
-def test_interpreted_graphs_use_products_of_compiled_code_once_there_are_any(functions, kind):
+def test_interpreted_graphs_use_products_of_compiled_code_once_there_are_any(functions, kind, monkeypatch):
     a, b = np.ones([100, 90], kind), np.ones([90, 80], kind)
+    monkeypatch.setattr(blas, "_WORTH_COMPILING", 3 * 100 * 90 * 80)
     with functions:
+        for _ in range(2):
+            assert (blas.matmul(a, b) == 90).all()
+        assert functions.requests == []  # compiling takes more than it would have saved
         assert (blas.matmul(a, b) == 90).all()
         assert functions.requests == [kind]
         functions.functions[kind] = lambda a, b: "compiled"
