@@ -226,6 +226,12 @@ class Worker:
                 self._condition.wait_for(lambda: self._ended, 0.05)
 
 
+def may_end_at_once() -> bool:
+    """Whether this process may end without doing what its exit waits for: `multiprocessing` ends its processes so."""
+    process: Any = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
 def _hide_stops() -> None:
     """An interrupt that arrives in a callback of the compiler is lost there, and the next one takes effect. This keeps
     Python from reporting the first one on stderr."""

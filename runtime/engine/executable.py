@@ -270,7 +270,7 @@ class Executable:
                 work()
             later.clear()
 
-        if later and not background.worker.submit(finish, before_exit=True):
+        if later and (background.may_end_at_once() or not background.worker.submit(finish, before_exit=True)):
             finish()
         return result
 

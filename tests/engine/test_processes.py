@@ -109,6 +109,35 @@ def test_children_of_multiprocessing(tmp_path: Path, method: str) -> None:
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
+ENDS = """
+import multiprocessing, os, sys, warnings
+warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # from 3.12 on, of any fork beside threads
+import autograph as ag
+from runtime.engine import kernel_counters
+
+def child():
+    f = ag.function(lambda x: ag.sin(x) + 1.25, jit_compile=True)
+    assert f(ag.constant([0.0])).numpy().tolist() == [1.25]
+    print(kernel_counters().compiled, flush=True)
+
+END
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.parametrize(
+    "end",
+    [
+        "child()",
+        "child(); sys.exit()",
+        "process = multiprocessing.get_context('fork').Process(target=child); process.start(); process.join()",
+    ],
+    ids=["at the end", "exit", "multiprocessing"],
+)
+def test_a_process_that_ends_after_its_first_result_keeps_the_kernel(tmp_path: Path, end: str) -> None:
+    assert [run(ENDS.replace("END", end), tmp_path) for _ in range(2)] == ["1", "0"]
+
+
 def test_a_signal_while_a_kernel_is_compiled(tmp_path: Path) -> None:
     """Ctrl-C in `jit_compile=True` reaches the user; the next call compiles, and works."""
     program = """
