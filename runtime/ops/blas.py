@@ -84,7 +84,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=one_thread.forget)
 
 
-# Multiplications, some 40 ms of NumPy's: compiling takes 65 ms of a core, and holds the interpreter lock for half of it.
+# Multiplications, some 40 ms of NumPy's: compiling takes 65 ms of a core, and half of that holds the interpreter lock.
 _WORTH_COMPILING = 1 << 31
 
 
