@@ -290,3 +290,25 @@ def test_a_distance_that_something_else_needs_is_stored():
 
     graph = build(changed, [typed(ag.float32, 5, 7)])
     check(graph, np.random.default_rng(1).normal(size=(5, 7)).astype(np.float32), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [ag.float32, ag.float64])
+def test_kernels_for_images_of_other_sizes_have_one_text(dtype):
+    """The reciprocal of the number of elements, which a mean's gradient has, isn't part of it."""
+
+    def gradient(x, scale):
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            mean = ag.reduce_mean(x * x, [0, 1, 2])
+        return tape.gradient(mean, x, scale)
+
+    texts = set()
+    for size in (64, 96, 65):
+        f = ag.function(gradient, jit_compile=True)
+        x = ag.constant(np.random.default_rng(0).normal(size=(4, size, size, 5)), dtype)
+        scale = ag.constant([1.0, 2.0, 3.0, 4.0, 5.0], dtype)
+        texts.add(f.get_concrete_function(x, scale).as_text("kernel"))
+        expected = x.numpy() * (scale.numpy() / dtype.as_numpy_dtype(4 * size * size)) * 2
+        np.testing.assert_allclose(f(x, scale).numpy(), expected, rtol=1e-6)
+        np.testing.assert_array_equal(f(x, scale).numpy(), f.python_function(x, scale).numpy())
+    assert len(texts) == 2  # divisions by powers of two are multiplications

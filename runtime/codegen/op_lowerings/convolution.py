@@ -372,8 +372,7 @@ def _convolved_back(
         arrays = (w.buffer.variable, place, filters.variable, place)
         low.add(ir.Run(ir.call("lib.transpose_matrix", *arrays, channels, c.depth)))
 
-    many = sizes.on_threads and 2 * sizes.filters >= cost_model.PARALLEL_WORK
-    c.each_lane(ir.as_expr(c.all.elements), transposed, many)
+    c.each_lane(ir.as_expr(c.all.elements), transposed, sizes.on_threads)
     _sums_of_windows(c, windows, filters, channels, out, sizes.on_threads)
 
 

@@ -27,6 +27,9 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 from runtime.ops.rules import brackets
 
+# Numbers of elements that aren't part of the text: LLVM computes with smaller ones, such as a half. float32 has all
+# integers below the largest.
+_LEAST_COUNT, _MOST_COUNT = 64, 1 << 24
 _INFERRED = ir.as_expr(-1)  # stands for a dimension that follows from the others
 
 
@@ -36,7 +39,8 @@ def _constant(low: Lowering, node: Node) -> None:
     array = node.attrs["value"].array
     dtype = dtypes.as_dtype(array.dtype)
     if array.ndim == 0:
-        low.define(node.outputs[0], Scalar(scalars.literal(array[()], dtype), dtype))
+        number = _of_count(low, array[()], dtype) if dtype.is_floating and not dtype.is_narrow else None
+        low.define(node.outputs[0], Scalar(number or scalars.literal(array[()], dtype), dtype))
         return
     constant = (low.names.fresh("c"), np.ascontiguousarray(array))
     low.constants.append(constant)
@@ -45,6 +49,23 @@ def _constant(low: Lowering, node: Node) -> None:
         buffer = low.names.fresh(f"{buffer}_flat")
         low.prologue[buffer] = ir.call("lib.flat", constant_variable(*constant))
     low.define(node.outputs[0], Array(Buffer(buffer, dtype), tuple(low.static_dim(d) for d in array.shape)))
+
+
+def _of_count(low: Lowering, value: Any, dtype: DType) -> ir.Expr | None:
+    """A number of elements of an argument, or its reciprocal, as a float: what a mean divides by. As with sizes, its
+    value isn't part of the text, so layers for images of other sizes share a kernel."""
+    is_reciprocal = abs(value) < 1
+    size = 1 / value if is_reciprocal and value else value
+    if not _LEAST_COUNT <= size < _MOST_COUNT:  # or NaN
+        return None
+    count = round(float(size))
+    if count not in low.counts or value != (dtype.np.type(1) / dtype.np.type(count) if is_reciprocal else count):
+        return None
+    kind = scalars.machine_type(dtype)
+    number: ir.Expr = ir.Convert(kind, low.static_dim(count))
+    name = low.names.fresh("count")
+    low.prologue[name] = scalars.literal(1, dtype) / number if is_reciprocal else number
+    return ir.Var(name, kind)
 
 
 @emitter("identity", "stop_gradient", "from_replicas", "to_device")

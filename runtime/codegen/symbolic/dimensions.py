@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from runtime.codegen.kernel.names import Names
@@ -23,6 +26,7 @@ class Sizes:
     """What `Lowering` knows of dimensions."""
 
     names: Names
+    graph: Any
     region: Any
     scalar: Any
     scalar_name: Any
@@ -61,6 +65,13 @@ class Sizes:
             atom = self.static[size] = ir.size_variable(name)
             self.constants.append((name, size))
         return atom
+
+    @functools.cached_property
+    def counts(self) -> frozenset[int]:
+        """The numbers of elements in parts of arguments that are as long as several of their dimensions."""
+        shapes = [getattr(value.type, "shape", None) or () for value in self.graph.inputs]
+        parts = [shape[first:last] for shape in shapes for first, last in combinations(range(len(shape) + 1), 2)]
+        return frozenset(math.prod(part) for part in parts if len(part) > 1 and None not in part)
 
     def static_size(self, atom: ir.Expr) -> int | None:
         """The size that a dimension atom stands for, if tracing knew it."""
