@@ -75,7 +75,7 @@ def test_quotients_are_the_dividers(
     dtype: type, chosen: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if chosen is not None:
-        monkeypatch.setattr(divide_by_newton, "_chosen", lambda *block: chosen)
+        monkeypatch.setattr(divide_by_newton, "_chosen", lambda divisions, roots, block: chosen)
     name = np.dtype(dtype).name
     kernel, changed = compiled(TEXT.format(dtype=name), f"({name}[::1], {name}[::1])", monkeypatch)
     assert bool(changed) == divide_by_newton._is_known()
@@ -113,7 +113,7 @@ def hard_roots(dtype: type) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_roots_are_the_dividers(dtype: type, chosen: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of float32 all: two powers of two hold every significand."""
-    monkeypatch.setattr(divide_by_newton, "_chosen", lambda *block: chosen)
+    monkeypatch.setattr(divide_by_newton, "_chosen", lambda divisions, roots, block: chosen)
     name = np.dtype(dtype).name
     kernel, changed = compiled(TEXT.format(dtype=name), f"({name}[::1], {name}[::1])", monkeypatch)
     if not divide_by_newton._is_known():

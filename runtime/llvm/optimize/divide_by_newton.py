@@ -24,7 +24,6 @@ can't change a module otherwise. Only processors with AVX-512 have the estimates
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -38,8 +37,6 @@ _LEAST_GAIN = 1.1  # by how much the loop has to become shorter
 _OF_VECTORS = ("<16 x float>", "<16 x i32>", "<8 x double>", "<8 x i64>")
 _PRODUCTS = ("llvm.fma.", "llvm.fmuladd.")
 _SQRT = "sqrt"
-_DEFINITION = re.compile(r"^define [^@\n]*@\"?([^\"(]+)\"?\([^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
-_LABEL = re.compile(r"^[^\s:]+:.*\n", re.MULTILINE)
 
 
 @functools.cache
@@ -60,8 +57,7 @@ def with_fewer_divisions(module: Any) -> str | None:
     used: dict[tuple[str, str], None] = {}  # what is called: kind and type
     text, changed = str(module), {}
     if _may_divide(text):
-        blocks = _dividing_blocks(text)
-        changed = {name: _replaceable(module.get_function(name), found, used) for name, found in blocks.items()}
+        changed = {each.name: _replaceable(each, used) for each in module.functions if not each.is_declaration}
     if not used:
         return None
     return "\n".join([_with_calls(text, changed), *(_helper(kind, vector) for kind, vector in used)])
@@ -72,27 +68,11 @@ def _may_divide(text: str) -> bool:
     return any(f" = fdiv {vector} " in text for vector in _COSTS)
 
 
-def _dividing_blocks(text: str) -> dict[str, dict[int, list[str]]]:
-    """By the names of functions, the blocks that divide vectors: the lines of each, by its position. (LLVM numbers the
-    values of a function anew to print a block of it.)"""
-    found: dict[str, dict[int, list[str]]] = {}
-    for name, body in _DEFINITION.findall(text):
-        # The label of the first block is printed unless it is a number.
-        labelled = _LABEL.match(body)
-        parts = _LABEL.split(body)[1 if labelled else 0 :]
-        blocks = {position: part.split("\n") for position, part in enumerate(parts) if _may_divide(part)}
-        if blocks:
-            found[name] = blocks
-    return found
-
-
-def _replaceable(
-    function: Any, blocks: Mapping[int, Sequence[str]], used: dict[tuple[str, str], None]
-) -> dict[str, str]:
-    """The instructions of these blocks to replace by calls, by the names of their results."""
+def _replaceable(function: Any, used: dict[tuple[str, str], None]) -> dict[str, str]:
+    """The instructions to replace by calls, by the names of their results."""
     found: dict[str, str] = {}
-    for position, block in enumerate(function.blocks):
-        if position not in blocks:
+    for block in function.blocks:
+        if not _may_divide(str(block)):
             continue
         instructions = list(block.instructions)
         if all(operand != block for operand in instructions[-1].operands):
@@ -102,8 +82,7 @@ def _replaceable(
             continue
         roots = [each for each in instructions if _is_call(each, f"llvm.{_SQRT}.") and str(each.type) in _COSTS]
         kinds = [str(each.type) for each in divisions], [str(each.type) for each in roots]
-        vectors = sum(any(vector in line for vector in _OF_VECTORS) for line in blocks[position])
-        quotients, squares = _chosen(*kinds, instructions, vectors)
+        quotients, squares = _chosen(*kinds, instructions)
         for kind, chosen in (("quotient", divisions[:quotients]), ("root", roots[:squares])):
             for each in chosen:
                 vector, (name, definition) = str(each.type), _definition(each)
@@ -135,16 +114,21 @@ def _is_call(instruction: Any, *names: str) -> bool:
     return bool(called.name.startswith(names))
 
 
+def _is_of_vectors(instruction: Any) -> bool:
+    """Whether an instruction has vectors of 512 bits as operands or result."""
+    return str(instruction.type) in _OF_VECTORS or any(str(each.type) in _OF_VECTORS for each in instruction.operands)
+
+
 def _definition(instruction: Any) -> tuple[str, str]:
     """The name of an instruction's result, and its right-hand side."""
     name, _, definition = str(instruction).strip().partition(" = ")
     return name, definition
 
 
-def _chosen(divisions: Sequence[str], roots: Sequence[str], block: Sequence[Any], vectors: int) -> tuple[int, int]:
-    """How many divisions and roots to do by multiplication, so that the loop becomes shortest. vectors: how many of its
-    instructions have vectors of 512 bits as operands or result."""
+def _chosen(divisions: Sequence[str], roots: Sequence[str], block: Sequence[Any]) -> tuple[int, int]:
+    """How many divisions and roots to do by multiplication, so that the loop becomes shortest."""
     products = sum(each.opcode in ("fmul", "fcmp") or _is_call(each, *_PRODUCTS) for each in block)
+    vectors = sum(_is_of_vectors(each) for each in block)
 
     def cycles(quotients: int, squares: int) -> float:
         left = [_COSTS[vector][0] for vector in divisions[quotients:]] + [
