@@ -299,17 +299,18 @@ class Lowering(Sizes):
         """The state to restore when statements are discarded and lowered again."""
         return (
             self.names.snapshot(), list(self.errors), self.details, list(self.constants), dict(self.static),
-            dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes), list(self.index_names),
-            dict(self.kept), set(self.fresh), list(self.reports), list(self.functions), dict(self.products),
-            self.shape_env.snapshot(),
+            dict(self.numbers), dict(self.prologue), set(self.hidden), dict(self.empty_buffers), dict(self.sizes),
+            list(self.index_names), dict(self.kept), set(self.fresh), list(self.reports), list(self.functions),
+            dict(self.products), self.shape_env.snapshot(),
         )  # fmt: skip
 
     def restore(self, saved: tuple) -> None:
         self.names.restore(saved[0])
         self.nest_loop = None
         (
-            self.errors, self.details, self.constants, self.static, self.prologue, self.hidden, self.empty_buffers,
-            self.sizes, self.index_names, self.kept, self.fresh, self.reports, self.functions, self.products,
+            self.errors, self.details, self.constants, self.static, self.numbers, self.prologue, self.hidden,
+            self.empty_buffers, self.sizes, self.index_names, self.kept, self.fresh, self.reports, self.functions,
+            self.products,
         ) = saved[1:-1]  # fmt: skip
         self.shape_env.restore(saved[-1])
 

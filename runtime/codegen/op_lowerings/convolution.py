@@ -358,9 +358,8 @@ def _convolved_back(
 ) -> None:
     """The gradient by the input where all strides are 1: the cotangent, convolved with the flipped filters."""
     attrs, channels = node.attrs, w.dims[-2]
-    spans = [(size - 1) * rate for size, rate in zip(attrs["sizes"], attrs["rates"])]
-    before = [low.atom(span - own, "before") for span, own in zip(spans, c.all.before)]
-    ones = [1] * len(spans)
+    before = [low.atom(span - 1 - own, "before") for span, own in zip(c.all.span, c.all.before)]
+    ones = [1] * len(before)
     windows = WindowsInPlace(low, dy, attrs["sizes"], ones, attrs["rates"], before, c.all.space, True, flipped=True)
     filters, size = (
         low.new_buffer(windows.elements * channels, c.dtype, "filters"),

@@ -46,6 +46,7 @@ class Windows:
         attrs = node.attrs
         self.sizes, self.strides, self.rates = attrs["sizes"], attrs["strides"], attrs["rates"]
         self.batch, *self.space = image[:-1]
+        self.span = [span_of(low, size, rate) for size, rate in zip(self.sizes, self.rates)]
         padding = attrs["padding"]
         axes = range(len(self.sizes))
         self.places = list(places) if places is not None else [self._places(axis, padding) for axis in axes]
@@ -61,14 +62,13 @@ class Windows:
         if padding == "SAME":
             return self.low.atom((length + stride - 1) // stride)
         before, after = (0, 0) if padding == "VALID" else padding[axis]  # type: ignore[index]
-        span = (self.sizes[axis] - 1) * self.rates[axis] + 1
-        return self.low.atom(ir.call("max", (length + (before + after - span)) // stride + 1, 0))
+        return self.low.atom(ir.call("max", (length + (before + after - self.span[axis])) // stride + 1, 0))
 
     def _before(self, axis: int, padding: object) -> ir.Expr:
         """The number of elements that padding adds before the image."""
         if padding != "SAME":
             return ir.as_expr(0 if padding == "VALID" else padding[axis][0])  # type: ignore[index]
-        reach = (self.places[axis] - 1) * self.strides[axis] + ((self.sizes[axis] - 1) * self.rates[axis] + 1)
+        reach = (self.places[axis] - 1) * self.strides[axis] + self.span[axis]
         return self.low.atom(ir.call("max", reach - self.space[axis], 0) // 2)
 
     def split(self, number: ir.Expr, dims: Sequence[ir.Expr | int]) -> list[ir.Expr]:
@@ -254,8 +254,7 @@ class Windows:
             return ir.ZERO, ir.ONE
         low, inner = self.low, product(self.places[1:-1])
         top = low.assign(first // inner * self.strides[0] - self.before[0], "top")
-        span = (self.sizes[0] - 1) * self.rates[0] + 1
-        bottom = low.assign((last - 1) // inner * self.strides[0] - self.before[0] + span, "bottom")
+        bottom = low.assign((last - 1) // inner * self.strides[0] - self.before[0] + self.span[0], "bottom")
         rows = product(self.space[1:-1])
         return ir.call("max", top, 0) * rows, ir.call("min", bottom, self.space[0]) * rows
 
@@ -306,6 +305,12 @@ class Windows:
             elements(ir.ZERO, batch)
         else:
             self.loop(1, ir.as_expr(self.rows), body)
+
+
+def span_of(low: Lowering, size: int, rate: int) -> int | ir.Var:
+    """The elements of an image from the first to the last one of a window. That of dilated windows isn't part of the
+    text, so layers with growing rates share a kernel."""
+    return size if rate == 1 else low.static_number((size - 1) * rate + 1, "span")
 
 
 def channels_of(value: Value) -> int | None:

@@ -15,6 +15,7 @@ from runtime import dtypes
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Buffer, product
 from runtime.codegen.lower.state import Lowering
+from runtime.codegen.op_lowerings.windows import span_of
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.kernel_ir import ir
 
@@ -43,7 +44,7 @@ class WindowsInPlace:
         self.space: list[Atom] = [*map(low.static_dim, unit), *space]
         self.places: list[Atom] = [*map(low.static_dim, unit), *places]
         self.before: list[ir.Expr] = [*[ir.ZERO for _ in unit], *before]
-        self.span = [(size - 1) * rate + 1 for size, rate in zip(self.sizes, self.rates)]
+        self.span = [span_of(low, size, rate) for size, rate in zip(self.sizes, self.rates)]
         reach = zip(self.places, self.strides, self.span)
         # The dimensions of an image with its padding.
         self.shape = [low.atom((n - 1) * stride + span) for n, stride, span in reach] if padded else self.space
@@ -62,7 +63,8 @@ class WindowsInPlace:
 
     def elements_at(self) -> Buffer:
         """Where the elements of a window lie, counted from its begin."""
-        steps: list[ir.Expr] = [step * rate for step, rate in zip(self.steps, self.rates)]
+        rates = [1 if rate == 1 else self.low.static_number(rate, "rate") for rate in self.rates]
+        steps: list[ir.Expr] = [step * rate for step, rate in zip(self.steps, rates)]
         first: ir.Expr = ir.ZERO
         if self.flipped:
             for size, step in zip(self.sizes, steps):

@@ -38,6 +38,7 @@ class Sizes:
         self.shape_env = ShapeEnv(self, assuming, equal)
         self.constants: list[tuple[str, Any]] = []  # parameter name, value
         self.static: dict[int, Atom] = {0: ir.ZERO, 1: ir.ONE}  # dimension -> atom
+        self.numbers: dict[tuple[int, str], ir.Var] = {}  # other numbers and what they are -> variable
         self.sizes: dict[ir.Expr, Atom] = {}  # scalar -> the dimension atom that it is a copy of
         self.hidden: set[str] = set()  # names set inside blocks that are closed
 
@@ -65,6 +66,16 @@ class Sizes:
             atom = self.static[size] = ir.size_variable(name)
             self.constants.append((name, size))
         return atom
+
+    def static_number(self, value: int, role: str) -> ir.Var:
+        """A number known while tracing whose value isn't part of the text, as with a dimension, but that isn't a
+        dimension which happens to be as large."""
+        known = self.numbers.get((value, role))
+        if known is None:
+            name = self.names.fresh(role)
+            known = self.numbers[value, role] = ir.size_variable(name)
+            self.constants.append((name, value))
+        return known
 
     @functools.cached_property
     def counts(self) -> frozenset[int]:
