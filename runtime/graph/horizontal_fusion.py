@@ -32,7 +32,7 @@ _EXACT = {
 # is to stay in the caches near the processor with the values computed from it.
 _SMALL, _TOGETHER = 1 << 11, 1 << 14
 _FEWEST = 4  # computations that are worth a concatenation
-_SHORT = 64  # nodes of a graph that gains too little for what looking at it takes
+_SHORT = 64  # nodes with arrays of a graph that gains too little for what looking at it takes
 
 # What the interpreter asks about a fused computation: it has several results.
 _FUSED = OpDef(
@@ -79,9 +79,11 @@ class _Computation:
 
 def fused(nodes: Sequence[Node], returned: Sequence[Value]) -> list[Any]:
     """The nodes of a graph, with equal computations on small arrays replaced by `Fused` ones."""
-    if len(nodes) < _SHORT:
+    # Most nodes are left out without a call: looking at a graph takes about as long as running it once.
+    on_arrays = [node for node in nodes if len(node.outputs) == 1 and getattr(node.outputs[0].type, "shape", None)]
+    if len(on_arrays) < _SHORT:
         return list(nodes)
-    components = connected([node for node in nodes if _may_fuse(node)])
+    components = connected([node for node in on_arrays if _may_fuse(node)])
     if len(components) < _FEWEST:
         return list(nodes)
     place = {node: index for index, node in enumerate(nodes)}
@@ -119,7 +121,8 @@ def _shape(value: Value) -> Any:
 
 
 def _may_fuse(node: Node) -> bool:
-    if len(node.outputs) != 1 or not (node.op is ASSIGN or (not node.attrs and _is_exact(node.op.kernel))):
+    """Whether a node with one result may be part of a computation that is fused."""
+    if not (node.op is ASSIGN or (not node.attrs and _is_exact(node.op.kernel))):
         return False
     type_, shape = node.outputs[0].type, _shape(node.outputs[0])
     if not isinstance(type_, TensorType) or not shape or None in shape:
