@@ -84,8 +84,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=one_thread.forget)
 
 
-# Multiplications, some 40 ms of NumPy's: compiling takes 65 ms of a core, and half of that holds the interpreter lock.
-_WORTH_COMPILING = 1 << 31
+# Multiplications, some 20 ms of NumPy's: compiling takes 65 ms of a core, and half of that holds the interpreter lock.
+# With twice as many, a transformer's first epoch takes 396 ms instead of 349; with half of them, that of an LSTM takes
+# 4 % more.
+_WORTH_COMPILING = 1 << 30
 
 
 class _Native:
