@@ -185,12 +185,12 @@ class Worker:
         begin: float | None = None
         while not self._closed and not self._urgent:
             now = time.monotonic()
+            if self._waiting:  # however long a call runs: each job would wait for it again
+                break
             if not self._calls.running and begin is None:
                 begin = min(self._calls.last_end + quiet, until)
             if self._calls.running or begin is None:
                 wake = until
-            elif self._waiting:
-                wake = now
             elif now < begin or any(job.gain() >= _DUE for job in self._jobs):
                 wake = begin
             else:
