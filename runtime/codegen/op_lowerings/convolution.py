@@ -115,7 +115,7 @@ class _Convolution:
     def __init__(self, low: Lowering, windows: Windows, channels: Atom, dtype: DType, depth: Atom) -> None:
         """depth: the number of filters."""
         self.low, self.dtype, self.depth = low, dtype, depth
-        self.all, self.of_strip = windows, windows.inside(_ROW)
+        self.all = windows
         self.places = windows.places[-1]  # windows in a row
         self.zero = scalars.literal(0, dtype)
         self.inner = low.atom(product([low.static_dim(windows.elements), channels]))  # elements of a window
@@ -166,16 +166,6 @@ class _Convolution:
         with self.low.nested() as block:
             body(index)
         self.low.loop(index, bounds, block)
-
-    def make_strip(self, image: Array, work: Buffer, place: ir.Expr, first: ir.Expr, last: ir.Expr) -> None:
-        """Writes the windows of some rows to `work`, after `place` others."""
-        windows = self.of_strip
-        begin = self.low.assign(place - first * self.places, "before")
-
-        def row(r: ir.Var) -> None:
-            windows.copy_row(image, r, work.variable, self.low.assign(begin + r * self.places, "place"))
-
-        self.loop(_ROW, (first, last), row)
 
     def term(self, windows: Buffer, element: ir.Expr, window: ir.Expr, channel: ir.Expr) -> ir.Expr:
         """An element of windows in memory."""
