@@ -118,7 +118,8 @@ def steps(kind: str, folder: Path) -> list[Step]:
             "the op table as kernels",
             _pytest("-p", "tests.device.on_device", "tests/codegen/test_table.py", "-k", table),
             240,
-            processes=4 if real else 1,  # most of the time goes to compiling, on the processor
+            # Most of the time goes to compiling, on the processor.
+            processes=max(1, min(12, (os.cpu_count() or 1) - 2)) if real else 1,
         ),
     ]
     sanitizer = "compute-sanitizer"
