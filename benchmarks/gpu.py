@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
+from benchmarks import gpu_training
 from runtime import device
 from runtime.gpu import cuda, cuda_driver
 from tests.device.pretended import Pretended
@@ -82,6 +83,7 @@ def _jax(make: Callable[[Any, Any], Callable[..., Any]], *arguments: np.ndarray)
     import jax
     import jax.numpy as jnp
 
+    jax.config.update("jax_default_matmul_precision", "highest")
     function = jax.jit(make(jax, jnp))
     given = [jax.device_put(each) for each in arguments]
     return lambda: jax.block_until_ready(function(*given))
@@ -91,6 +93,7 @@ def _torch(make: Callable[[Any], Callable[..., Any]], *arguments: np.ndarray, wh
     """whole: the function is compiled as a whole."""
     import torch
 
+    torch.backends.cudnn.allow_tf32 = False  # cuBLAS' is off at first
     where = "cuda" if torch.cuda.is_available() else "cpu"
     function = torch.compile(make(torch)) if where == "cuda" and whole else make(torch)
     given = [torch.from_numpy(each).to(where) for each in arguments]
@@ -246,6 +249,65 @@ def _columns_of(rows: int, columns: int, small: int) -> Workload:
     )  # fmt: skip
 
 
+_CHANNELS = 64
+
+
+def _images(batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Images, filters, and a cotangent of the convolution."""
+    images = _numbers(batch * 32 * 32 * _CHANNELS).reshape(batch, 32, 32, _CHANNELS)
+    return images, _numbers(9 * _CHANNELS**2).reshape(3, 3, _CHANNELS, _CHANNELS) / 500, images / 1000
+
+
+def _convolution(x: Any, w: Any, dy: Any) -> Any:
+    return ag.nn.conv2d(x, w, 1, "SAME")
+
+
+def _convolution_jax(jax: Any, jnp: Any) -> Callable[..., Any]:
+    numbers = ("NHWC", "HWIO", "NHWC")
+    return lambda x, w, dy: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=numbers)
+
+
+def _convolution_torch(torch: Any) -> Callable[..., Any]:
+    def run(x: Any, w: Any, dy: Any) -> Any:  # these are views of arrays whose channels are last
+        found = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding="same")
+        return found.permute(0, 2, 3, 1)
+
+    return run
+
+
+def _gradients(x: Any, w: Any, dy: Any) -> Any:
+    with ag.GradientTape() as tape:
+        tape.watch((x, w))
+        y = _convolution(x, w, dy)
+    return tuple(tape.gradient(y, (x, w), dy))
+
+
+def _gradients_jax(jax: Any, jnp: Any) -> Callable[..., Any]:
+    forward = _convolution_jax(jax, jnp)
+    return lambda x, w, dy: jax.vjp(lambda x, w: forward(x, w, dy), x, w)[1](dy)
+
+
+def _gradients_torch(torch: Any) -> Callable[..., Any]:
+    def run(x: Any, w: Any, dy: Any) -> Any:
+        dy, x, w = dy.permute(0, 3, 1, 2), x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1)
+        pair, wanted = (1, 1), (True, True, False)
+        back = torch.ops.aten.convolution_backward
+        dx, dw, _ = back(dy, x, w, None, pair, pair, pair, False, (0, 0), 1, wanted)
+        return dx.permute(0, 2, 3, 1), dw.permute(2, 3, 1, 0)
+
+    return run
+
+
+def _training(name: str, network: Callable[[int], gpu_training.Network], small: int) -> Workload:
+    makers = {"autograph": gpu_training.ours, "JAX": gpu_training.in_jax, "torch.compile": gpu_training.in_torch}
+
+    def maker(make: Callable[[gpu_training.Network], Run]) -> Callable[[int], Run]:
+        return lambda n: make(network(n))
+
+    make = {library: maker(each) for library, each in makers.items()}
+    return Workload(f"{gpu_training.STEPS} training steps of {name}, examples", (128, small), make)
+
+
 _CALLS = 100
 
 
@@ -348,6 +410,24 @@ WORKLOADS = [
             "CuPy": lambda n: _cupy(lambda cupy: lambda x, y: x @ y, _matrix(n, n), _matrix(n, n)),
         },
     ),
+    Workload(
+        f"convolutions 3 x 3 of {_CHANNELS} channels, images of 32 x 32", (64, 1),
+        {
+            "autograph": lambda n: _ours(_convolution, *_images(n)),
+            "JAX": lambda n: _jax(_convolution_jax, *_images(n)),
+            "torch.compile": lambda n: _torch(_convolution_torch, *_images(n)),
+        },
+    ),
+    Workload(
+        "both gradients of these convolutions, images", (64, 1),
+        {
+            "autograph": lambda n: _ours(_gradients, *_images(n)),
+            "JAX": lambda n: _jax(_gradients_jax, *_images(n)),
+            "torch.compile": lambda n: _torch(_gradients_torch, *_images(n)),
+        },
+    ),
+    _training("an MLP (784, 512, 512, 10; Adam)", gpu_training.mlp, 8),
+    _training("a CNN (2 convolutions 3 x 3 of 28 x 28; momentum)", gpu_training.cnn, 2),
     _columns_of(1_000_000, 16, 50),
     _columns_of(4096, 1024, 50),
     Workload(
@@ -438,6 +518,8 @@ def measure(workload: Workload, library: str, result: Result, samples: dict[str,
 
 
 def _on_host(value: Any) -> np.ndarray:
+    if isinstance(value, (tuple, list)):
+        return np.concatenate([_on_host(each) for each in value])
     for name in ("cpu", "get"):  # of torch and CuPy
         if type(value).__module__.split(".")[0] in ("torch", "cupy") and hasattr(value, name):
             value = getattr(value, name)()
@@ -471,7 +553,8 @@ def page(results: list[Result], facts: dict[str, Any]) -> str:
         f"{facts['gpu']}, compute capability {facts['capability']}, driver for CUDA {facts['driver']}; "
         f"{facts['date']}. A copy within its memory moves {facts['copy_rate'] / 1e12:.2f} TB/s. Best times of calls on "
         "arrays that are on the GPU; in brackets the first call, with compilation. The floor is the time of a copy of "
-        "as many bytes as have to be moved. Written by `python -m tests.cuda`.",
+        'as many bytes as have to be moved. All libraries compute in float32 (JAX with precision "highest", '
+        "PyTorch without TF32). Written by `python -m tests.cuda`.",
         "",
         f"| program | size | {' | '.join(_LIBRARIES)} | floor | ours / target |",
         f"| --- | --- |{' --- |' * len(_LIBRARIES)} --- | --- |",
