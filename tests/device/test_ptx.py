@@ -73,13 +73,23 @@ def test_nothing_is_called_that_a_gpu_lacks() -> None:
     assert ".extern" not in text
 
 
-def assembled(text: str, folder: Path, processor: str = "sm_90") -> None:
+def assembled(text: str, folder: Path, processor: str = "sm_90") -> str:
+    """Runs the assembler; what it says."""
     path = folder / "kernel.ptx"
     path.write_text(text)
     assert PTXAS is not None
-    command = [PTXAS, "--gpu-name", processor, "-o", str(folder / "kernel.cubin"), str(path)]
+    command = [PTXAS, "-v", "--gpu-name", processor, "-o", str(folder / "kernel.cubin"), str(path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.skipif(PTXAS is None, reason="NVIDIA's assembler isn't installed")
+@pytest.mark.parametrize("dtype", [ag.float32, ag.float64])
+def test_the_reduction_of_large_angles_needs_no_stack(dtype: Any, tmp_path: Path) -> None:
+    program = ag.function(lambda x: ag.sin(x) * ag.cos(x) + ag.sin(x + 1.0) + ag.tan(x))
+    said = assembled(program.get_concrete_function(ag.TensorSpec([None], dtype)).as_text("ptx"), tmp_path)
+    assert "0 bytes stack frame" in said and "statically" not in said
 
 
 @pytest.mark.skipif(PTXAS is None, reason="NVIDIA's assembler isn't installed")

@@ -4,26 +4,34 @@ Our formulas call `sin`, `cos` and `tan` for large angles. These are reduced exa
 of 53 bits, then m times the 192 bits of 2/pi from 2**(2 - e) on is x * 2/pi modulo 4, with at least 128 bits after the
 point (Payne and Hanek, "Radian reduction for trigonometric functions", 1983). The formula for small angles does the
 rest, with an error of at most 2 units in the last place.
+
+The sine and cosine of a float32 have a reduction of their own, with few instructions: m has 24 bits, and m times 96
+bits of 1/pi is x / pi modulo 2, of which 63 bits after the point are kept. No float32 is so near to a multiple of
+pi / 2 that fewer than 30 of them are significant.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Set
+import itertools
+from collections.abc import Set
 from decimal import Decimal, localcontext
-from typing import Any
 
-from runtime.codegen.math.vector_builder import FormulaModule
-from runtime.llvm.function_builder import FunctionBuilder, definitions
+from runtime.codegen.math.function_table import FORMULAS
+from runtime.codegen.math.vector_builder import HALF_TURNS, FormulaModule
+from runtime.codegen.math.vector_functions import Function
+from runtime.llvm.function_builder import FunctionBuilder, defined, definitions
 
 _ANGLES = ("sin", "cos", "tan")
 _BEFORE = 64  # zero bits in front of those of 2/pi, for angles below 2**53
 _BITS = 1280
+_BEFORE_32 = 32  # in front of those of 1/pi, for float32
+_WORDS_32 = 8  # of 1/pi, with the zeros: the largest float32 needs the last ones
 
 
 @functools.cache
-def _two_over_pi() -> list[int]:
-    """The bits of 2/pi after the point, after `_BEFORE` zeros, in 64-bit words."""
+def _two_over_pi() -> str:
+    """The bits of 2/pi after the point."""
     with localcontext() as context:
         context.prec = 420
 
@@ -38,28 +46,34 @@ def _two_over_pi() -> list[int]:
 
         pi = 16 * arctan_of_inverse(5) - 4 * arctan_of_inverse(239)
         number = int(2 / pi * Decimal(2) ** _BITS)
-    text = "0" * _BEFORE + bin(number)[2:].zfill(_BITS)
-    return [int(text[at : at + 64], 2) for at in range(0, len(text), 64)]
+    return bin(number)[2:].zfill(_BITS)
 
 
-def modules(needs: Set[str], formulas: Mapping[str, Any]) -> list[FormulaModule]:
-    """The modules that define `sin`, `cos` and `tan`, if other modules need one of them."""
-    if needs.isdisjoint(_ANGLES):
-        return []
-    # The linker takes only declared functions.
-    return [FormulaModule(_text(), frozenset()), *(formulas[name].module(64) for name in ("sin", "cos"))]
+def modules(needs: Set[str]) -> list[FormulaModule]:
+    """The modules that define those of `sin`, `cos`, `tan` and half turns that other modules need."""
+    found = []
+    if not needs.isdisjoint(_ANGLES):
+        # The linker takes only declared functions.
+        near = (Function(f"near_{name}", FORMULAS[name].formula).scalar_module(64) for name in ("sin", "cos"))
+        found += [FormulaModule(_text(), frozenset()), *near]
+    if HALF_TURNS in needs:
+        found.append(FormulaModule(_half_turns_text(), frozenset()))
+    return found
+
+
+def _table(name: str, bits: str, size: int) -> str:
+    words = [f"i{size} {int(bits[at : at + size], 2)}" for at in range(0, len(bits), size)]
+    return f"@{name} = internal constant [{len(words)} x i{size}] [{', '.join(words)}]"
 
 
 @functools.cache
 def _text() -> str:
-    words = _two_over_pi()
-    table = ", ".join(f"i64 {word}" for word in words)
     return "\n".join([
-        f"@two_over_pi = internal constant [{len(words)} x i64] [{table}]",
-        *(f"declare double @autograph_{name}_f64(double)" for name in ("sin", "cos")),
+        _table("two_over_pi", "0" * _BEFORE + _two_over_pi(), 64),
+        *(f"declare double @autograph_near_{name}_f64(double)" for name in ("sin", "cos")),
         definitions({
             "internal i64 @angle_bits(i64 %from)": _angle_bits,
-            f"internal {_ANGLE} @reduced_angle(double %x) noinline": _reduced_angle,
+            f"internal {_ANGLE} @reduced_angle(double %x)": _reduced_angle,
             "internal double @far_sine(double %x, i64 %further) noinline": _far_sine,
             "double @sin(double %x)": lambda f: _sine(f, 0),
             "double @cos(double %x)": lambda f: _sine(f, 1),
@@ -71,9 +85,9 @@ def _text() -> str:
 _ANGLE = "{ i64, double }"  # a quadrant, and what is left: at most pi/4 on either side
 
 
-def _joint_bits(f: FunctionBuilder, high: str, low: str, shift: str | int) -> str:
-    """64 bits of two words one after the other, from a bit of the first on."""
-    return f.intrinsic("fshl", "i64", f"i64 {high}", f"i64 {low}", f"i64 {shift}")
+def _joint_bits(f: FunctionBuilder, high: str, low: str, shift: str | int, type_: str = "i64") -> str:
+    """As many bits as a word has of two words one after the other, from a bit of the first on."""
+    return f.intrinsic("fshl", type_, f"{type_} {high}", f"{type_} {low}", f"{type_} {shift}")
 
 
 def _angle_bits(f: FunctionBuilder) -> str:
@@ -130,7 +144,7 @@ def _far_sine(f: FunctionBuilder) -> str:
     reduced = f.call(_ANGLE, "@reduced_angle", "double %x")
     quadrant, rest = (f.op(f"extractvalue {_ANGLE} {reduced}, {number}") for number in (0, 1))
     quadrants = f.binary("add", quadrant, "%further")
-    sine, cosine = (f.call("double", f"@autograph_{name}_f64", f"double {rest}") for name in ("sin", "cos"))
+    sine, cosine = (f.call("double", f"@autograph_near_{name}_f64", f"double {rest}") for name in ("sin", "cos"))
     is_odd, is_half = (f.binary("icmp ne", f.binary("and", quadrants, bit), 0) for bit in (1, 2))
     value = f.select(is_odd, cosine, sine, "double")
     return f.select(is_half, f.negative("double", value), value, "double")
@@ -138,3 +152,31 @@ def _far_sine(f: FunctionBuilder) -> str:
 
 def _sine(f: FunctionBuilder, further: int) -> str:
     return f.call("double", "@far_sine", "double %x", f"i64 {further}")
+
+
+@functools.cache
+def _half_turns_text() -> str:
+    bits = "0" * (_BEFORE_32 + 1) + _two_over_pi()  # 1/pi is half as much
+    return "\n".join([
+        _table("inverse_pi", bits[: 32 * _WORDS_32], 32),
+        defined(f"linkonce_odr i64 @{HALF_TURNS}(float %x) alwaysinline", _half_turns),
+    ])  # fmt: skip
+
+
+def _half_turns(f: FunctionBuilder) -> str:
+    """x / pi modulo 2, times 2**63. Of numbers below 2**-8 and of those that aren't finite, anything."""
+    bits = f.convert("bitcast", "float", "%x", "i32")
+    exponent = f.binary("and", f.binary("lshr", bits, 23, "i32"), 255, "i32")
+    # The first bit counts 2**0 half turns if it is multiplied by the last one of the significand.
+    start = f.max(f.binary("sub", exponent, 150 + 1 - _BEFORE_32, "i32"), 0, "i32")
+    first = f.convert("zext", "i32", f.binary("lshr", start, 5, "i32"), "i64")
+    words = [f.field("i32", "@inverse_pi", f.binary("add", first, n), "i32") for n in range(4)]
+    shift = f.binary("and", start, 31, "i32")
+    high, middle, low = (
+        f.convert("zext", "i32", _joint_bits(f, a, b, shift, "i32"), "i64") for a, b in itertools.pairwise(words)
+    )
+    significand = f.binary("or", f.binary("and", bits, (1 << 23) - 1, "i32"), 1 << 23, "i32")
+    m = f.convert("zext", "i32", significand, "i64")
+    above = f.binary("mul", m, f.binary("or", f.binary("shl", high, 32), middle))
+    size = f.binary("add", above, f.binary("lshr", f.binary("mul", m, low), 32))
+    return f.select(f.binary("icmp slt", bits, 0, "i32"), f.binary("sub", 0, size), size)

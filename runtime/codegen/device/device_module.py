@@ -10,7 +10,7 @@ from runtime.codegen.cache import kernel_cache
 from runtime.codegen.device import approximations, c_functions, launch_code
 from runtime.codegen.device.independence import written
 from runtime.codegen.device.kernel import Given, Kernel, NotOnDevice
-from runtime.codegen.device.library import formulas, library
+from runtime.codegen.device.library import library
 from runtime.codegen.device.pipeline import run_passes
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.math import vector_intrinsics
@@ -136,7 +136,7 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     parameters = signature(signature_text)
     result = program.function("kernel", parameters).result
     modules, needs = [*program.modules.values()], program.needs
-    for each in c_functions.modules(needs, formulas()):
+    for each in c_functions.modules(needs):
         modules.append(each.text)
         needs |= each.needs
     modules.append(approximations.definitions(needs, record is None))

@@ -127,15 +127,20 @@ def _softplus(m: FormulaBuilder, x: SimdValue) -> SimdValue:
 # --- circular functions ----------------------------------------------------------------------------------------------
 
 
+def _sine(m: FormulaBuilder, r: SimdValue, odd: SimdValue) -> SimdValue:
+    """sin(r) for |r| below pi / 2, with the other sign if the lowest bit is set."""
+    z = r * r
+    # The zero keeps the sign of -0.
+    value = m.fma(m.fma(z, r, 0.0), _horner(m, z, _SIN), r)
+    return (value.bits() ^ (odd << 31)).float()
+
+
 def _turned(m: FormulaBuilder, x: SimdValue, n: SimdValue, shifted: SimdValue) -> SimdValue:
     """sin(x - n pi), with the other sign if the lowest bit is set. n: halves of whole numbers."""
     r = x
     for part in _PI:  # the first product is exact
         r = m.exact_fma(n, -part, r)
-    z = r * r
-    # The zero keeps the sign of -0.
-    value = m.fma(m.fma(z, r, 0.0), _horner(m, z, _SIN), r)
-    return (value.bits() ^ (shifted.bits() << 31)).float()
+    return _sine(m, r, shifted.bits())
 
 
 def _sin(m: FormulaBuilder, x: SimdValue) -> SimdValue:
@@ -154,7 +159,25 @@ def _far(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     return abs(x) > 2.0**15
 
 
-_SINE, _COSINE = Function("sin", _sin, slow_path=_far), Function("cos", _cos, slow_path=_far)
+def _turned_exactly(m: FormulaBuilder, x: SimdValue, further: SimdValue) -> SimdValue:
+    """sin(x + pi further / 2**63): the angle is a whole number, of which the first bit counts half turns, and the
+    others are what is beyond. NaN of infinities."""
+    turns = m.half_turns(x) + further
+    # Signed: beyond the nearest whole number of half turns.
+    rest = turns.m.converted(turns << 1) * (math.pi * 2.0**-64)
+    odd = m.low_bits((turns ^ (turns << 1)) >> 63)
+    return _sine(m, m.narrowed(rest), odd) + (x - x)
+
+
+def _far_sin(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    return m.outlined("far_sine", _turned_exactly, x, 0)
+
+
+def _far_cos(m: FormulaBuilder, x: SimdValue) -> SimdValue:
+    return m.outlined("far_sine", _turned_exactly, x, 1 << 62)
+
+
+_SINE, _COSINE = Function("sin", _sin, 1, _far, _far_sin), Function("cos", _cos, 1, _far, _far_cos)
 Joined("sine_and_cosine", (_SINE, _COSINE), lambda m, x: (_sin(m, x), _cos(m, x)), _far)
 
 # In place of the processor's formulas, for float32.

@@ -43,6 +43,7 @@ def finished(module: Any, text: str | None = None) -> FormulaModule:
 
 
 PURE = ("nounwind", "readnone")
+HALF_TURNS = "gpu_half_turns"
 STEP = "autograph_step_"  # the symbols of intrinsics of `vector_intrinsics.py` begin with it
 
 
@@ -283,6 +284,30 @@ class FormulaBuilder:
             declared = ir.Function(module, ir.FunctionType(self.float_type, [self.float_type]), symbol)
         return SimdValue(self, self.builder.call(declared, [x.value], attrs=PURE))
 
+    def half_turns(self, x: SimdValue) -> SimdValue:
+        """x / pi modulo 2, times 2**63, as an integer of 64 bits, of a float32 (`codegen/device/c_functions.py`)."""
+        wide, module = self.wide(), self.builder.module
+        declared = module.globals.get(HALF_TURNS)
+        if declared is None:
+            declared = ir.Function(module, ir.FunctionType(wide.int_type, [self.float_type]), HALF_TURNS)
+        return SimdValue(wide, self.builder.call(declared, [x.value], attrs=PURE))
+
+    def outlined(self, name: str, formula: Formula, x: SimdValue, number: int) -> SimdValue:
+        """A call of a formula of a float and an integer of 64 bits, whose code is in the module once: for what is
+        seldom computed."""
+        module, whole = self.builder.module, self.wide().int_type
+        function = module.globals.get(f"autograph_{name}_f{self.size}")
+        if function is None:
+            type_ = ir.FunctionType(self.float_type, [self.float_type, whole])
+            function = ir.Function(module, type_, f"autograph_{name}_f{self.size}")
+            function.linkage = "linkonce_odr"
+            for attribute in (*PURE, "noinline"):
+                function.attributes.add(attribute)
+            m = FormulaBuilder(ir.IRBuilder(function.append_basic_block()), self.size, self.width)
+            operands = (SimdValue(each, value) for each, value in zip((m, m.wide()), function.args))
+            m.builder.ret(formula(m, *operands).value)
+        return SimdValue(self, self.builder.call(function, [x.value, ir.Constant(whole, number)], attrs=PURE))
+
     def deferred(self, name: str, *operands: SimdValue) -> SimdValue:
         """A call of an intrinsic of `vector_intrinsics.py`, whose result has the type of its first operand."""
         builder, kinds = self.builder, [self.is_float(operand) for operand in operands]
@@ -326,6 +351,10 @@ class FormulaBuilder:
 
     def narrowed(self, x: SimdValue) -> SimdValue:
         return SimdValue(self, self.builder.fptrunc(x.value, self.float_type))
+
+    def low_bits(self, integer: SimdValue) -> SimdValue:
+        """Those of an integer of the wide builder's."""
+        return SimdValue(self, self.builder.trunc(integer.value, self.int_type))
 
 
 @functools.cache

@@ -40,12 +40,15 @@ class Function:
         name: str,
         formula: Formula,
         arity: int = 1,
-        slow_path: Callable[[FormulaBuilder, SimdValue], SimdValue] | None = None,
+        slow_path: SlowPathMask | None = None,
+        slow_formula: Formula | None = None,
     ) -> None:
+        """slow_path: the mask of operands for which `slow_formula` gives the result; without one, the C library."""
         self.name = name
         self.formula = formula
         self.arity = arity
         self.slow_path = slow_path
+        self.slow_formula = slow_formula or functools.partial(_per_lane, name=name)
         self.joined: Joined | None = None
         self.module = functools.cache(self._module)
 
@@ -90,7 +93,8 @@ class Function:
         return self._define_inline(module, size, 1)
 
     def _write(self, module: Any, symbol: str, m: FormulaBuilder, scalar: str = "noinline") -> Any:
-        return _write(module, symbol, m, (self.name,), lambda m, x: (self.formula(m, x),), self.slow_path, scalar)
+        formulas = (self.slow_formula,)
+        return _write(module, symbol, m, lambda m, x: (self.formula(m, x),), self.slow_path, formulas, scalar)
 
     def _define_inline(self, module: Any, size: int, width: int) -> Any:
         m = FormulaBuilder(None, size, width)
@@ -123,7 +127,8 @@ class Joined:
         self.name = name
         self.names = [function.name for function in functions]
         self._formula = formula
-        self._rare = slow_path
+        self._slow_path = slow_path
+        self._slow_formulas = [function.slow_formula for function in functions]
         self.module = functools.cache(self._module)
         for function in functions:
             function.joined = self
@@ -150,7 +155,8 @@ class Joined:
         return finished(module)
 
     def _write(self, module: Any, symbol: str, size: int, width: int, scalar: str = "noinline") -> Any:
-        return _write(module, symbol, FormulaBuilder(None, size, width), self.names, self._formula, self._rare, scalar)
+        m = FormulaBuilder(None, size, width)
+        return _write(module, symbol, m, self._formula, self._slow_path, self._slow_formulas, scalar)
 
 
 FORMULAS: dict[str, Function] = {}
@@ -192,12 +198,14 @@ def _write_variants(size: int, write: Callable[[int], Any]) -> None:
 
 
 def _write(
-    module: Any, symbol: str, m: FormulaBuilder, names: Sequence[str], formula: Any, slow_path: Any, scalar: str
-) -> Any:
-    """Defines a function over m.width lanes: the formula's results, and the C library's in the lanes of `slow_path`.
-    scalar: the attribute of one over scalars. The vectoriser needs calls, machines without vectors do without."""
-    several = len(names) > 1
-    result_type = ir.LiteralStructType([m.float_type] * len(names)) if several else m.float_type
+    module: Any, symbol: str, m: FormulaBuilder, formula: Any, slow_path: Any, slow_formulas: Sequence[Formula],
+    scalar: str,
+) -> Any:  # fmt: skip
+    """Defines a function over m.width lanes: the formula's results, and those of `slow_formulas` in the lanes of
+    `slow_path`. scalar: the attribute of one over scalars. The vectoriser needs calls, machines without vectors do
+    without."""
+    several = len(slow_formulas) > 1
+    result_type = ir.LiteralStructType([m.float_type] * len(slow_formulas)) if several else m.float_type
     function = ir.Function(module, ir.FunctionType(result_type, [m.float_type]), symbol)
     function.linkage = "linkonce_odr"  # several modules of one program may define it
     for attribute in (*PURE, *((scalar,) if m.width == 1 else ())):
@@ -211,7 +219,7 @@ def _write(
         found = builder.icmp_unsigned("!=", builder.bitcast(found, ir.IntType(m.width)), ir.IntType(m.width)(0))
     start = builder.block
     with builder.if_then(found, likely=False):
-        slow = [m.select(mask, SimdValue(m, _per_lane(m, x, name)), result) for name, result in zip(names, results)]
+        slow = [m.select(mask, other(m, x), result) for other, result in zip(slow_formulas, results)]
         end = builder.block
     chosen = []
     for result, other in zip(results, slow):
@@ -228,7 +236,7 @@ def _write(
     return function
 
 
-def _per_lane(m: FormulaBuilder, x: SimdValue, name: str) -> Any:
+def _per_lane(m: FormulaBuilder, x: SimdValue, name: str) -> SimdValue:
     """Calls the C library's float64 function for each lane."""
     builder = m.builder
     double = ir.DoubleType()
@@ -243,7 +251,7 @@ def _per_lane(m: FormulaBuilder, x: SimdValue, name: str) -> Any:
         return builder.fptrunc(wide, ir.FloatType())
 
     if m.width == 1:
-        return single(x.value)
+        return SimdValue(m, single(x.value))
     before = builder.block
     loop = builder.append_basic_block("each")
     after = builder.append_basic_block("done")
@@ -259,4 +267,4 @@ def _per_lane(m: FormulaBuilder, x: SimdValue, name: str) -> Any:
     vector.add_incoming(filled, loop)
     builder.cbranch(builder.icmp_unsigned("<", following, ir.IntType(32)(m.width)), loop, after)
     builder.position_at_end(after)
-    return filled
+    return SimdValue(m, filled)
