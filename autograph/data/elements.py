@@ -20,6 +20,7 @@ from autograph.data.rows import (
     spec_of_leaf,
 )  # fmt: skip
 from runtime import composites, dtypes, nest
+from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor
 from runtime.spec import TensorSpec
 from runtime.tensor import DeviceTensor, EagerTensor, Tensor
@@ -29,7 +30,8 @@ from runtime.types import TensorType
 def as_element(value: Any) -> Any:
     """``value`` with tensors for leaves, and `NoneTensorSpec` for None.
 
-    A list is a tensor here, as in TensorFlow; other containers are structure.
+    A list is a tensor here, as in TensorFlow; other containers are structure. What isn't a tensor yet becomes one on
+    the CPU, whatever the `device` block around says: a dataset may be larger than a GPU's memory.
     """
     if type(value) in (EagerTensor, DeviceTensor, NoneTensorSpec):
         return value
@@ -39,7 +41,11 @@ def as_element(value: Any) -> Any:
         return value._as_element()
     if not isinstance(value, list) and nest.is_nested(value):
         return nest.rebuild(value, [as_element(part) for part in nest.children(value)])
-    return convert_to_tensor(value)
+    device, ctx.device = ctx.device, None
+    try:
+        return convert_to_tensor(value)
+    finally:
+        ctx.device = device
 
 
 def spec_of(element: Any) -> Any:

@@ -62,9 +62,14 @@ class _Source:
 
     def next(self) -> Any:
         """The next element. Raises StopIteration at the end."""
+        device = ctx.device
         with self.lock:
-            with span("data", "next element"):
-                element = next(self.iterator)
+            ctx.device = None  # a block is about what uses the element
+            try:
+                with span("data", "next element"):
+                    element = next(self.iterator)
+            finally:
+                ctx.device = device
             self.taken += 1
             return element
 
