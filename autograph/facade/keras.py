@@ -25,7 +25,9 @@ def load() -> ModuleType:
         chosen = os.environ.get(_BACKEND)
         os.environ[_BACKEND] = "tensorflow"  # more than what a user's `keras.json` says
         try:
-            return importlib.import_module("keras._tf_keras.keras")
+            found = importlib.import_module("keras._tf_keras.keras")
+            _without_cudnn()
+            return found
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] != "keras":
                 raise
@@ -37,6 +39,12 @@ def load() -> ModuleType:
                 del os.environ[_BACKEND]
             else:
                 os.environ[_BACKEND] = chosen
+
+
+def _without_cudnn() -> None:
+    """Keeps recurrent layers from asking for cuDNN where there is a GPU. They would find that it is missing, but only
+    after adding an assertion to the program: that masks are such as cuDNN can take."""
+    importlib.import_module("keras.src.backend.tensorflow.rnn")._is_gpu_available = lambda: False  # type: ignore[attr-defined]
 
 
 def _check() -> None:

@@ -95,11 +95,17 @@ def unique_with_counts(x: Any, axis: Any, out_idx: Any = ag.int32, name: str | N
     return UniqueWithCountsV2(y, places, counts)
 
 
+def _no_cudnn(**options: Any) -> Any:
+    """What Keras calls first where there is a GPU: it computes without cuDNN then."""
+    raise ag.errors.NotFoundError("No registered 'CudnnRNNV3' OpKernel: recurrent layers don't use cuDNN")
+
+
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.raw_ops": {
         "BlockLSTMV2": block_lstm,
         "Bucketize": bucketize,
         "CudnnRNN": cudnn_rnn,
+        "CudnnRNNV3": _no_cudnn,
         "FusedBatchNormV2": lambda **options: FusedBatchNormV2(*fused_batch_norm(**options)[:5]),
         "FusedBatchNormV3": fused_batch_norm,
         "ImageProjectiveTransformV3": ag.image.projective_transform,
