@@ -28,6 +28,8 @@ _KEYWORDS = 0x02  # METH_KEYWORDS: also the names of keyword arguments
 # Positions in NumPy's C API table, which never change.
 _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
+_DEFINITION = re.compile(r'^define [^@]*@"?(?P<name>[\w.$-]+)"?\((?P<body>.*?)\n}$', re.MULTILINE | re.DOTALL)
+_CALLEE = re.compile(r' call [^@\n]*@"?([\w.$-]+)"?\(')
 _CALL_NUMBER = re.compile(r" // callseq.*$", re.MULTILINE)
 _options = threading.RLock()  # LLVM's options are the process's: held while code is made by them
 
@@ -98,30 +100,32 @@ def _initialize() -> None:
         llvm.set_option("autograph", "-vectorizer-min-trip-count=4")
         # Overlap checks that are hoisted out of an outer loop always fail if that loop runs backwards.
         llvm.set_option("autograph", "-hoist-runtime-checks=false")
-        _improve_loops(False)
+        # The search for the best pointers to step through arrays makes no workload of `benchmarks` faster. For GPUs it
+        # takes up to half of the code generator's time, and the pointers take registers: 48 instead of 32 for x / 2 + 1
+        llvm.set_option("autograph", "-disable-lsr=true")
+        _unroll_runtime_loops(False)
 
 
-def _improve_loops(wanted: bool) -> None:
-    """Sets whether LLVM unrolls loops with unknown trip counts and looks for the best pointers to step through arrays.
+def _unroll_runtime_loops(wanted: bool) -> None:
+    """Sets whether LLVM unrolls loops with unknown trip counts.
 
-    Neither makes a workload of `benchmarks` faster, and both took a fifth of the time for nested loops, since LLVM
-    unrolls as far as it believes AMD's processors can cache decoded instructions. Code for GPUs gains by both.
+    It makes no workload of `benchmarks` faster, and takes long, since LLVM unrolls as far as it believes AMD's
+    processors can cache decoded instructions. On GPUs the loads of several trips are in flight together.
     """
     llvm.set_option("autograph", f"-unroll-runtime={str(wanted).lower()}")
-    llvm.set_option("autograph", f"-disable-lsr={str(not wanted).lower()}")
 
 
 @contextlib.contextmanager
-def _improved_loops() -> Iterator[None]:
-    """Turns these two optimisations on in a block."""
+def _unrolled_runtime_loops() -> Iterator[None]:
+    """Turns this on in a block."""
     with _options:
         if llvm.llvm_version_info[0] in _KNOWN:
-            _improve_loops(True)
+            _unroll_runtime_loops(True)
         try:
             yield
         finally:
             if llvm.llvm_version_info[0] in _KNOWN:
-                _improve_loops(False)
+                _unroll_runtime_loops(False)
 
 
 @functools.cache
@@ -151,6 +155,7 @@ def machine_code(
 @functools.cache
 def _gpu(processor: str) -> Any:
     """The target machine for NVIDIA's GPUs. Raises Unsupported if LLVM was built without it."""
+    _initialize()  # LLVM's options
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     if llvm.llvm_version_info[0] in _KNOWN:
@@ -168,7 +173,7 @@ def ptx(text: str, modules: Iterable[str], symbol: str, processor: str) -> str:
     """Compiles a module's text, linked with others, to PTX for GPUs of a compute capability. Only `symbol` is visible.
     Raises Unsupported if LLVM refuses the text."""
     machine = _gpu(processor)
-    with _improved_loops():
+    with _unrolled_runtime_loops():
         found = str(machine.emit_assembly(_optimised_for_threads(text, modules, symbol, machine)))
     # LLVM numbers the calls of the whole process in comments, so the text would differ each time.
     return _CALL_NUMBER.sub("", found)
@@ -215,16 +220,15 @@ def _optimised_for_threads(text: str, modules: Iterable[str], symbol: str, machi
 
 
 def _mark_for_inlining(module: Any, symbol: str) -> None:
-    """Marks the functions that have one caller or few instructions."""
-    sizes: Counter[str] = Counter()
+    """Marks the functions that have one caller or few instructions.
+
+    They are counted in the module's text: asking llvmlite for each instruction takes ten times as long.
+    """
+    sizes: dict[str, int] = {}
     calls: Counter[str] = Counter()
-    for function in module.functions:
-        for block in function.blocks:
-            for instruction in block.instructions:
-                sizes[function.name] += 1
-                if instruction.opcode == "call":
-                    *_, callee = instruction.operands
-                    calls[callee.name] += 1
+    for found in _DEFINITION.finditer(str(module)):
+        sizes[found["name"]] = found["body"].count("\n  ")
+        calls.update(_CALLEE.findall(found["body"]))
     for function in module.functions:
         if function.is_declaration or function.name == symbol or b"noinline" in b" ".join(function.attributes):
             continue

@@ -53,15 +53,19 @@ def matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, thread
 
 
 def thread_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
+    left_step = rows if flip_a else 1
+    right_step = 1 if flip_b else columns
     number = gpu.thread()
     while number < rows * columns:
         i = number // columns
         j = number % columns
+        left_at = a0 + i if flip_a else a0 + i * inner
+        right_at = b0 + j * inner if flip_b else b0 + j
         total = gpu.zero_like(out)
-        for k in range(inner):
-            left = a[a0 + k * rows + i] if flip_a else a[a0 + i * inner + k]
-            right = b[b0 + j * inner + k] if flip_b else b[b0 + k * columns + j]
-            total = total + left * right
+        for _ in range(inner):
+            total = total + a[left_at] * b[right_at]
+            left_at = left_at + left_step
+            right_at = right_at + right_step
         out[out0 + number] = total
         number = number + gpu.threads()
     gpu.barrier()
