@@ -297,7 +297,7 @@ class ConcreteFunction(Generic[P, Result]):
             if get_log_device_placement():
                 return self.call_flat(tensors)
             try:
-                results = self.function.wrapped(direct([*given, *captured]))
+                results = self.function.wrapped(direct(given + captured))
             except (OpError, AssertionError):
                 return self.call_flat(tensors)  # which says more about the error
             placed.calls += 1

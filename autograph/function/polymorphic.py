@@ -39,7 +39,7 @@ from runtime.autodiff.budget import as_budget
 from runtime.collecting import count_imports_as_old, rarely
 from runtime.context import ctx, hold_back, placing
 from runtime.recursion import room
-from runtime.tensor import EagerTensor
+from runtime.tensor import DeviceTensor, EagerTensor
 from runtime.tracebacks import drop_own_frames, shows_no_frames
 
 _run_eagerly = False
@@ -170,6 +170,9 @@ class Function(Generic[P, Result]):
             if len(args) == 1 and args[0].__class__ is EagerTensor and not kwargs:
                 tensors.append(args[0])
                 key: Any = (args[0].dtype.name, args[0]._array.shape)  # what `key_of_call` gives
+            elif len(args) == 1 and args[0].__class__ is DeviceTensor and not kwargs:
+                tensors.append(args[0])
+                key = (args[0].dtype.name, args[0].held.shape)
             else:
                 key = key_of_call(args, kwargs, tensors)
             if ctx.numerics is not None or ctx.variant is not None:

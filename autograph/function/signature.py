@@ -135,11 +135,15 @@ def key_of_call(args: tuple, kwargs: dict[str, Any], tensors: list) -> Hashable:
     """The key of canonical arguments; appends their tensors to `tensors`, in the order of `nest.flatten`."""
     key: list[Any] = []
     for value in args:
-        # The commonest argument by far is worth not recursing for.
+        # The commonest arguments by far are worth not recursing for.
         if type(value) is EagerTensor:
             tensors.append(value)
             key.append(value.dtype.name)  # a string's hash is at hand
             key.append(value._array.shape)
+        elif type(value) is DeviceTensor:
+            tensors.append(value)
+            key.append(value.dtype.name)
+            key.append(value.held.shape)
         else:
             _add_key(value, key, tensors)
     if kwargs:

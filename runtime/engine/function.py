@@ -21,6 +21,7 @@ from runtime.device import on_first_use
 from runtime.dtypes import as_dtype
 from runtime.engine.executable import Executable
 from runtime.errors import UnimplementedError
+from runtime.gpu.memory import DeviceArray
 from runtime.graph.ir import Graph
 from runtime.graph.passes import options
 from runtime.graph.passes.pipeline import optimize, rewrite
@@ -31,7 +32,7 @@ from runtime.ops.stack import EagerStack, Stack
 from runtime.ops.table import OPS
 from runtime.profiling import span
 from runtime.recursion import room
-from runtime.tensor import EagerTensor, eager
+from runtime.tensor import DeviceTensor, EagerTensor
 from runtime.types import StackType, TensorType
 
 if TYPE_CHECKING:
@@ -97,7 +98,10 @@ class GraphFunction:
 
     def wrapped(self, results: Sequence[Any]) -> list[Any]:
         """The first results of the executable as tensors (and stacks)."""
-        return [_wrap(r, dtype) for r, dtype in zip(results, self._dtypes)]
+        return [
+            DeviceTensor(r, dtype) if r.__class__ is DeviceArray else _wrap(r, dtype)
+            for r, dtype in zip(results, self._dtypes)
+        ]
 
     def _call_recorded(
         self, inputs: Sequence[EagerTensor], wanted: _Wanted, recorders: tuple, order: int
@@ -237,4 +241,4 @@ def _wrap(result: Any, dtype: Any) -> Any:
     if result.__class__ is Stack:
         return EagerStack(result, as_dtype(result.store.data.dtype))
     # An order token has no dtype and no value.
-    return eager(result, dtype) if dtype is not None else None
+    return EagerTensor(result, dtype) if dtype is not None else None

@@ -12,8 +12,8 @@ from runtime import device as devices
 from runtime import errors
 from runtime.codegen.backends import call_stub
 from runtime.codegen.backends.driver import compiling, interrupts_deferred
+from runtime.codegen.device.device_kernel import DeviceKernel
 from runtime.codegen.device.kernel import NotOnDevice
-from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import is_native, lower, why_interpreted
 from runtime.collecting import rarely
@@ -194,7 +194,10 @@ class PlacedGraph:
         stub = call_stub.make_device_stub(source, kernel.entry, constants, self._on_gpu)
 
         def call(values: Sequence[Any]) -> list[Any]:
-            return [self._here(value) for value in stub(values)]
+            return [
+                value if value.__class__ is DeviceArray and value.place is place else self._here(value)
+                for value in stub(values)
+            ]
 
         call.kernel = kernel  # type: ignore[attr-defined]
         return call

@@ -65,6 +65,17 @@ _PACKED = {
 }  # fmt: skip
 
 
+_process = os.getpid()  # a call of the system, which takes longer than a look at this
+
+
+def _after_fork() -> None:
+    global _process
+    _process = os.getpid()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def device_count() -> int:
     """How many GPUs this process may use (CUDA_VISIBLE_DEVICES counts)."""
     found = cuda_driver.driver()
@@ -81,29 +92,48 @@ def why_none() -> str:
     return "the CUDA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide some)"
 
 
-class _Kernel:
-    """A loaded kernel. call: what machine code reads at a launch."""
+class _Call:
+    """A launch of a kernel, as machine code reads it (`LaunchCall`). Arguments lie one behind the other, `changing`
+    ones first.
 
-    def __init__(
-        self, gpu: Cuda, name: str, module: c_void_p, function: c_void_p, limits: Limits, kinds: Sequence[str]
-    ) -> None:
-        self.gpu, self.name, self.module, self.limits = gpu, name, module, limits
+    pack      writes the changing arguments
+    address   where the machine code finds the launch
+    """
+
+    def __init__(self, gpu: Cuda, function: int | None, kinds: Sequence[str], changing: Sequence[int]) -> None:
+        self.rest = sorted({*range(len(kinds))}.difference(changing))
+        order = [*changing, *self.rest]
         self._values = ctypes.create_string_buffer(8 * len(kinds))
         first = ctypes.addressof(self._values)
-        self._pointers = (c_void_p * len(kinds))(*(first + 8 * number for number in range(len(kinds))))
-        self.pack = functools.partial(
-            struct.Struct("=" + "".join(_PACKED[k] for k in kinds)).pack_into, self._values, 0
-        )
-        self.call = gpu.call(kernel=function.value, arguments=ctypes.addressof(self._pointers))
-        self.address = ctypes.addressof(self.call)
+        places = {at: first + 8 * number for number, at in enumerate(order)}
+        self._pointers = (c_void_p * len(kinds))(*(places[at] for at in range(len(kinds))))
+        self.pack = self._packing([kinds[at] for at in changing], 0)
+        self.pack_rest = self._packing([kinds[at] for at in self.rest], len(changing))
+        self._call = gpu.call(kernel=function, arguments=ctypes.addressof(self._pointers))
+        self.address = ctypes.addressof(self._call)
         self._form: tuple[Shape, bool, int] | None = None
+
+    def _packing(self, kinds: Sequence[str], begin: int) -> Callable[..., None]:
+        layout = struct.Struct("=" + "".join(_PACKED[kind] for kind in kinds))
+        return functools.partial(layout.pack_into, self._values, 8 * begin)
 
     def take(self, shape: Shape, together: bool, asks: int) -> None:
         """Says how the next launch is to run, under a lock of the caller's."""
         form = shape, together, asks
         if form != self._form:
-            call, self._form = self.call, form
+            call, self._form = self._call, form
             call.blocks, call.block_size, call.together, call.asks = shape.blocks, shape.block_size, together, asks
+
+
+class _Kernel:
+    """A loaded kernel. kinds: of its arguments. call: for launches whose arguments all change."""
+
+    def __init__(
+        self, gpu: Cuda, name: str, module: c_void_p, function: c_void_p, limits: Limits, kinds: Sequence[str]
+    ) -> None:
+        self.gpu, self.name, self.module, self.limits, self.kinds = gpu, name, module, limits, kinds
+        self.function = function.value
+        self.call = _Call(gpu, self.function, kinds, range(len(kinds)))
 
     def __del__(self) -> None:
         self.gpu._release(("cuStreamSynchronize", None), ("cuModuleUnload", self.module))
@@ -197,7 +227,7 @@ class Cuda:
 
     def check_process(self) -> None:
         """Raises InternalError in a forked child."""
-        if os.getpid() != self.process:
+        if _process != self.process:
             raise errors.InternalError(
                 "a GPU that a process has used can't be used by its forked children: start them with "
                 "multiprocessing.get_context('spawn'), or use the GPU in the children only"
@@ -211,7 +241,7 @@ class Cuda:
     def _release(self, *calls: tuple[Any, ...]) -> None:
         """Gives something back, when its object goes: at the end of the process the driver may be gone before, a child
         has none of its own, and of a context that is lost nothing can be freed."""
-        if os.getpid() != self.process or self.driver.lost is not None:
+        if _process != self.process or self.driver.lost is not None:
             return
         status = self.driver.status("cuCtxPushCurrent_v2", self.context)
         if status in (cuda_driver.DEINITIALIZED, cuda_driver.CONTEXT_IS_DESTROYED):
@@ -402,23 +432,48 @@ class Cuda:
         if stop is not None and self._urgent is None:
             self._make_urgent()
         self.launches += 1
-        kernel.pack(*arguments)
+        call = kernel.call
+        call.pack(*arguments)
         # Blocks that wait for each other have to run at the same time.
-        kernel.take(shape, meet and shape.blocks > 1, 0 if stop is None else _BUSY)
+        call.take(shape, meet and shape.blocks > 1, 0 if stop is None else _BUSY)
         self.unfinished.append((kernel.name, shape))
         assert self._native is not None
         if stop is None:
-            code = self._native(kernel.address)
+            code = self._native(call.address)
             if code:
                 raise self._failed(code, meet and shape.blocks > 1)
             return
         try:
-            self._wait(self._native(kernel.address), meet and shape.blocks > 1)
+            self._wait(self._native(call.address), meet and shape.blocks > 1)
         except errors.InternalError:
             raise
         except BaseException:  # Ctrl-C
             self._end(stop)
             raise
+
+    def prepare(
+        self, kernel: _Kernel, arguments: Sequence[int | float], changing: Sequence[int], shape: Shape, meet: bool
+    ) -> Callable[..., None]:
+        call, together = _Call(self, kernel.function, kernel.kinds, changing), meet and shape.blocks > 1
+        call.pack_rest(*(arguments[at] for at in call.rest))
+        call.take(shape, together, 0)
+        assert self._native is not None
+        native, pack, address, unfinished = self._native, call.pack, call.address, self.unfinished
+        process, launched = self.process, (kernel.name, shape)
+
+        def launch(*given: int | float) -> None:
+            if _process != process:
+                self.check_process()
+            self.launches += 1
+            pack(*given)
+            unfinished.append(launched)
+            code = native(address)
+            if code:
+                raise self._failed(code, together)
+
+        # Kernel and call live as long as the function.
+        launch.holds = kernel, call  # type: ignore[attr-defined]
+        return launch
 
     def multiplies(self) -> bool:
         with self._lock, self.entered:

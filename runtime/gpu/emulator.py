@@ -141,6 +141,17 @@ class Emulator:
                 thread.join()
             raise
 
+    def prepare(
+        self, kernel: Any, arguments: Sequence[int | float], changing: Sequence[int], shape: Shape, meet: bool
+    ) -> Callable[..., None]:
+        def launch(*given: int | float) -> None:
+            values = [*arguments]
+            for at, value in zip(changing, given, strict=True):
+                values[at] = value
+            self.launch(kernel, values, shape, meet, None)
+
+        return launch
+
 
 @functools.cache
 def thread_key() -> ctypes.c_uint:

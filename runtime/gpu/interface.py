@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -196,6 +196,12 @@ class Backend(Protocol):
         whether its blocks wait for each other. stop: the address of a 64-bit number that becomes 1 if an exception is
         raised before its end (Ctrl-C), so that the kernel ends; None: its end isn't waited for. Under a lock of the
         caller's."""
+
+    def prepare(
+        self, kernel: Any, arguments: Sequence[int | float], changing: Sequence[int], shape: Shape, meet: bool
+    ) -> Callable[..., None]:
+        """A function for launches that aren't waited for, under a lock of the caller's. It takes the arguments at the
+        positions `changing`; the others are as given here."""
 
     def multiplies(self) -> bool:
         """Whether there is a library that multiplies matrices."""

@@ -93,10 +93,13 @@ class LogicalGPU:
     @property
     def current(self) -> int:
         with self.lock:
-            freed = self.freed
-            while freed:
-                self._current -= freed.popleft()
+            self._count_freed()
             return self._current
+
+    def _count_freed(self) -> None:
+        freed = self.freed
+        while freed:
+            self._current -= freed.popleft()
 
     def allocate(self, size: int, note: str) -> Buffer:
         """Memory. note: what it is for, if it has to be said. Raises ResourceExhaustedError."""
@@ -113,7 +116,9 @@ class LogicalGPU:
                     raise self.out_of_memory(size, note) from None
 
     def _allocated(self, size: int, note: str) -> Buffer:
-        current = self.current + size
+        if self.freed:
+            self._count_freed()
+        current = self._current + size
         if self.limit is not None and current > self.limit:
             raise OutOfMemory(size)
         buffer = Buffer(self, self.backend.allocate(size or 1), size, note)

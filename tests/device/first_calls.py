@@ -26,7 +26,7 @@ os.environ.setdefault("AUTOGRAPH_CUDA_LOG", "-")
 
 import autograph as ag  # noqa: E402
 from runtime import device, profiling  # noqa: E402
-from runtime.codegen.device.launch import DeviceKernel  # noqa: E402
+from runtime.codegen.device.device_kernel import DeviceKernel  # noqa: E402
 from runtime.codegen.lower.lower_graph import lower  # noqa: E402
 from runtime.gpu import cuda, cuda_driver  # noqa: E402
 from runtime.gpu.memory import DeviceArray  # noqa: E402

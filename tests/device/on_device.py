@@ -19,8 +19,8 @@ import autograph as ag
 from runtime import device
 from runtime.codegen.backends import driver, graph_cache, llvm_backend
 from runtime.codegen.device import launch
+from runtime.codegen.device.device_kernel import DeviceKernel
 from runtime.codegen.device.kernel import UNKNOWN, ZERO, NotOnDevice
-from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.kernel.source import KernelSource, Unreadable
 from runtime.codegen.lower import lower_graph
 from runtime.engine.settings import wait_for_background
@@ -68,7 +68,7 @@ class OnDevice:
 @contextlib.contextmanager
 def foreseen_results() -> Iterator[None]:
     """Within it, what a host foresees of a kernel's results is compared with what the kernel says in the end."""
-    waited = launch._Launches.waited
+    waited = launch.Launches.waited
 
     def compared(self: Any, values: Any, elements: int, shape: Any, shapes: Any, arguments: Any, made: Any) -> Any:
         found = waited(self, values, elements, shape, shapes, arguments, made)
@@ -85,11 +85,11 @@ def foreseen_results() -> Iterator[None]:
                 foreseen_so_far[self.name] += 1
         return found
 
-    setattr(launch._Launches, "waited", compared)
+    setattr(launch.Launches, "waited", compared)
     try:
         yield
     finally:
-        setattr(launch._Launches, "waited", waited)
+        setattr(launch.Launches, "waited", waited)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ import pytest
 
 import autograph as ag
 from runtime import device, errors
-from runtime.codegen.device.launch import DeviceKernel
+from runtime.codegen.device.device_kernel import DeviceKernel
 from runtime.codegen.lower.lower_graph import lower
 from runtime.gpu import cuda, cuda_driver
 from runtime.gpu.interface import Shape

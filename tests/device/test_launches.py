@@ -18,7 +18,8 @@ import pytest
 
 import autograph as ag
 from runtime import device, errors, profiling
-from runtime.gpu import cuda_driver
+from runtime.codegen.device import entry
+from runtime.gpu import cuda, cuda_driver
 from runtime.gpu.dlpack import capsule, taken
 from runtime.gpu.interface import Shape
 from runtime.tensor import eager
@@ -50,6 +51,68 @@ def test_a_call_does_not_wait(driver: Pretended) -> None:
     np.testing.assert_array_equal(z.numpy(), 8 * VECTOR)
     assert len(driver.launches) == ran + 3
     np.testing.assert_array_equal(y.numpy(), 2 * VECTOR)
+
+
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The positions of the arguments that change, for each launch that is prepared."""
+    found: list[Any] = []
+    prepare = cuda.Cuda.prepare
+
+    def noted(self: Any, kernel: Any, arguments: Any, changing: Any, shape: Any, meet: bool) -> Any:
+        found.append(changing)
+        return prepare(self, kernel, arguments, changing, shape, meet)
+
+    monkeypatch.setattr(cuda.Cuda, "prepare", noted)
+    return found
+
+
+def test_a_launch_is_prepared_once_for_a_shape(driver: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = prepared(monkeypatch)
+
+    @ag.function(input_signature=[ag.TensorSpec([None]), ag.TensorSpec([], ag.int32), ag.TensorSpec([])])
+    def f(x: Any, n: Any, rate: Any) -> Any:
+        return x * ag.cast(n, ag.float32) + rate
+
+    vectors = [np.arange(size, dtype=np.float32) for size in (5, 7, 5, 300)]
+    given = [ag.constant(each).gpu() for each in vectors]
+    for round_ in range(6):
+        results = [f(x, round_ * 3, round_ / 2) for x in given]
+        for vector, result in zip(vectors, results, strict=True):
+            np.testing.assert_allclose(result.numpy(), vector * (round_ * 3) + round_ / 2, rtol=1e-6)
+    assert len(found) == 3 and {len(each) for each in found} == {len(found[0])}
+
+
+def test_numbers_that_decide_about_sizes(driver: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = prepared(monkeypatch)
+
+    @ag.function(input_signature=[ag.TensorSpec([None]), ag.TensorSpec([], ag.int32)])
+    def f(x: Any, n: Any) -> Any:
+        return ag.fill([n], 1.0) * x[0]
+
+    x = ag.constant(VECTOR[7:]).gpu()
+    for n in [4, 9, 4, 1, 9, 9]:
+        np.testing.assert_array_equal(f(x, n).numpy(), np.full(n, VECTOR[7]))
+    assert len(found) in (3, 0)  # 0: the kernel is waited for
+
+
+def test_more_shapes_than_are_remembered(driver: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "_KNOWN", 3)
+    found = prepared(monkeypatch)
+    f = ag.function(doubled, input_signature=[ag.TensorSpec([None])])
+    for size in [*range(1, 9), *range(1, 9)]:
+        np.testing.assert_array_equal(f(ag.constant(VECTOR[:size]).gpu()).numpy(), 2 * VECTOR[:size])
+    assert len(found) > 8
+
+
+def test_a_prepared_launch_in_a_forked_child(driver: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ag.constant(VECTOR).gpu()
+    f = started(doubled, x)
+    f(x)
+    with monkeypatch.context() as changed:
+        changed.setattr(cuda, "_process", 0)  # what a fork changes
+        with pytest.raises(errors.InternalError, match="forked children"):
+            f(x)
+    np.testing.assert_array_equal(f(x).numpy(), 2 * VECTOR)
 
 
 def test_memory_goes_to_later_launches_only(driver: Pretended) -> None:

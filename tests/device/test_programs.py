@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.codegen.device.device_kernel import DeviceKernel
 from runtime.codegen.device.device_module import spmd_of
 from runtime.codegen.device.kernel import NotOnDevice
-from runtime.codegen.device.launch import DeviceKernel
 from runtime.codegen.lower.lower_graph import lower
 from runtime.gpu.emulator import Emulator
 from runtime.gpu.interface import Shape

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,21 +59,27 @@ def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
     names = ir.mentioned(function.body).union(function.parameters)
     sizes, product = _unused("sizes", names), _unused("product", names)
     lines: list[str] = []
+    # By known variable: the numbers among the parameters that it depends on. And those that the plan looks at.
+    origins = {name: {name} for name in known}
+    looked_at: set[str] = set()
     left = sum(isinstance(item, ir.Return) for item in ir.walk(function.body))  # exits that aren't known yet
     for item in function.body:
         if isinstance(item, ir.Alloc) and isinstance(item.element, Scalar) and _is_known(item.size, known, arrays):
             name = _unused(f"given_{item.name}", names)
             number = len(found.elements)
             lines.append(f"{sizes}[{number}] = max({expression(item.size)}, 0)")
+            looked_at |= _origins_of(item.size, origins)
             memory[item.name] = len(function.parameters) + number, f"({sizes}[{number}],)"
             found.parameters[item] = ir.array_variable(name, item.element)
             found.elements.append(item.element)
         elif isinstance(item, ir.Assign) and len(item.targets) == 1 and _is_known(item.value, known, arrays):
             lines.append(f"{item.targets[0]} = {expression(item.value)}")
+            origins[item.targets[0]] = _origins_of(item.value, origins)
             known.add(item.targets[0])
         elif isinstance(item, ir.If) and not item.orelse and _only_leaves(item.body):
             if _is_known(item.test, known, arrays):
                 lines += [f"if {expression(item.test)}:", f"    return {sizes}, None"]
+                looked_at |= _origins_of(item.test, origins)
                 left -= 1
         else:
             changed = ir.assigned([item])
@@ -92,12 +98,20 @@ def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
         values = [_returned(value, fixed, known, arrays, product) for value in last.values]
         found.returned = tuple(at for at, _ in values)
         shapes = f"({''.join(f'{shape}, ' for _, shape in values)})"
+        for (at, _), value in zip(values, last.values):
+            looked_at |= _origins_of(value, origins) if at != UNKNOWN else set()
     head = [f"def plan({', '.join(function.parameters)}):", f"{sizes} = [0] * {len(found.elements)}"]
     text = "\n    ".join([*head, *lines, f"return {sizes}, {shapes}"])
     space: dict[str, Any] = {"np": _NUMBERS, product: math.prod}
     exec(compile(text, f"{__file__}: plan of {function.name}", "exec"), space)
     found.plan = space["plan"]
+    found.numbers = frozenset(at for at, name in enumerate(function.parameters) if name in looked_at)
     return found
+
+
+def _origins_of(item: ir.Expr, origins: Mapping[str, set[str]]) -> set[str]:
+    """The numbers among the parameters that an expression depends on."""
+    return {origin for name in ir.variables(item) for origin in origins.get(name, ())}
 
 
 def _unused(name: str, names: set[str]) -> str:

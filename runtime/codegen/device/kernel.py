@@ -33,6 +33,7 @@ class Given:
     elements     the types of these arrays, in the same order
     plan         computes, from the kernel's arguments, the numbers of elements of these arrays and the shapes of the
                  results; None for shapes that aren't known
+    numbers      the positions of the arguments that are numbers and that it looks at; of arrays it looks at the shapes
     returned     for each result the position of its array among all parameters, ZERO, or UNKNOWN; None if there are
                  several exits, and the host doesn't know which one is taken
     """
@@ -40,6 +41,7 @@ class Given:
     parameters: dict[ir.Statement, ir.Var] = field(default_factory=dict)
     elements: list[Scalar] = field(default_factory=list)
     plan: Callable[..., tuple[list[int], Shapes | None]] = lambda *arguments: ([], None)
+    numbers: frozenset[int] = frozenset()
     returned: tuple[int, ...] | None = None
 
 

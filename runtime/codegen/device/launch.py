@@ -11,19 +11,16 @@ of its results; or if it changes arrays of the host. Other kernels run asynchron
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from runtime import profiling
 from runtime.codegen import cost_model
 from runtime.codegen.device.device_module import DeviceModule, device_module
 from runtime.codegen.device.kernel import UNKNOWN, ZERO, Shapes
 from runtime.codegen.kernel.source import KernelSource
-from runtime.dtypes import NARROW
 from runtime.gpu.interface import BLOCK, HostMemory, OutOfMemory, Shape
 from runtime.gpu.memory import HOST_MEMORY, Buffer, DeviceArray, LogicalGPU
 from runtime.kernel_ir.types import Array, Scalar, Type, results
@@ -55,176 +52,7 @@ def _form(shape: Shape, module: DeviceModule) -> str:
     return f"a grid of {shape.blocks:,} blocks of {shape.block_size:,} threads that wait for each other"
 
 
-def _number(argument: Any) -> int | float:
-    """A number as it is passed to a kernel, by value; a 16-bit float as its bits."""
-    if argument.__class__ is DeviceArray:
-        argument = argument.on_host()
-    array = np.asarray(argument)
-    found: int | float = (array.view(np.uint16) if array.dtype in NARROW else array).item()
-    return found
-
-
-def _displayed(items: Sequence[str]) -> str:
-    """The text of a tuple display."""
-    return f"({', '.join(items)}{',' * (len(items) == 1)})"
-
-
-def _loops(count: int) -> str:
-    return f"{count} loop" if count == 1 else f"{count} loops"
-
-
-class DeviceKernel:
-    """A kernel on a GPU. It takes the same arguments as the processor's kernel; arrays may be on the GPU.
-
-    entry   takes the arguments, and returns the results: arrays on the GPU, and numbers
-    """
-
-    def __init__(self, source: KernelSource, place: LogicalGPU) -> None:
-        """Raises NotOnDevice."""
-        self._launches = _Launches(source, place)  # without a reference to this object, whose end frees the GPU's code
-        self.entry = _entry(self._launches)
-
-    @property
-    def name(self) -> str:
-        return self._launches.name
-
-    @property
-    def module(self) -> DeviceModule:
-        return self._launches.module
-
-    @property
-    def is_asynchronous(self) -> bool:
-        """Whether calls may leave it running."""
-        return self._launches.is_asynchronous
-
-    @property
-    def form(self) -> str:
-        """The form in which it ran last, in words."""
-        last = self._launches.last
-        return "" if last is None else last[1]
-
-    def __call__(self, arguments: Sequence[Any], shape: Shape | None = None) -> list[Any]:
-        """The results of the kernel. arguments: those of the source's signature.
-
-        If the heap is too small, it is enlarged and the kernel runs again. Host arrays that the kernel writes to are
-        updated at its end. Raises ResourceExhaustedError.
-        """
-        found = self.entry(*arguments, shape=shape)
-        return [found] if len(self._launches.result) == 1 else list(found)
-
-    def lines(self) -> list[str]:
-        """How it runs, for `explain`."""
-        module = self.module
-        found = [f"{_loops(module.shared)} shared by threads"] if module.shared else []
-        found += [f"{_loops(count)} on one thread, since {why}" for why, count in sorted(module.serial.items())]
-        return [*found, f"the last call took {self.form}"] if self.form else found
-
-
-def _entry(launches: _Launches) -> Callable[..., Any]:
-    """The function that calls a kernel. Its Python code is generated, since a loop over descriptors of arguments and
-    results takes longer than many kernels. The code for a kernel that takes an array and a number and returns a given
-    array:
-
-        def call(a0, a1, shape=None):
-            if a0.__class__ is not DeviceArray or a0.place is not place:
-                a0 = placed(a0)
-            if a1.__class__ is not int:
-                a1 = number(a1)
-            with lock:
-                (s2,), shapes = plan(a0, a1)
-                b2 = allocate(s2 * 4, returned) if s2 else empty()
-                d0_0, d0_1, = a0.shape
-                values = (a0.address(), d0_0, d0_1, a1, b2.address, s2,)
-                most = max(1, d0_0 * d0_1, s2)
-                ready = place.ready
-                if shapes is None or ready is None or shape or profiling.recording:
-                    return waited(values, most, shape, shapes, (a0, a1,), (b2,))
-                launches.last = form = forms.get(most) or form_of(most)
-                launch(kernel, (ready[0], *values, ready[1].address), form[0], synchronizes, None)
-            return DeviceArray(place, shapes[0], t0, None, b2, b2.address, returned)
-    """
-    module, given, place = launches.module, launches.module.given, launches.place
-    space: dict[str, Any] = {
-        "DeviceArray": DeviceArray, "place": place, "placed": launches.placed, "number": _number, "lock": place.lock,
-        "plan": given.plan, "allocate": place.allocate, "empty": launches.empty, "profiling": profiling,
-        "waited": launches.waited, "launches": launches, "forms": launches.forms, "form_of": launches.form_of,
-        "launch": place.backend.launch, "kernel": launches.kernel, "synchronizes": module.synchronizes,
-        "returned": launches.returned, "made": launches.made,
-    }  # fmt: skip
-    count = len(module.parameters) - len(given.elements)
-    names = [f"a{n}" for n in range(count)]
-    lines: list[str] = []
-    inner: list[str] = []
-    values: list[str] = []
-    sizes: list[str] = []
-    for number, type_ in enumerate(module.parameters[:count]):
-        name = names[number]
-        if isinstance(type_, Array):
-            lines += [f"if {name}.__class__ is not DeviceArray or {name}.place is not place:"]
-            lines += [f"    {name} = placed({name})"]
-            dims = [f"d{number}_{axis}" for axis in range(type_.rank)]
-            inner.append(f"{_displayed(dims)} = {name}.shape")
-            values += [f"{name}.address()", *dims]
-            sizes.append(" * ".join(dims))
-        else:
-            lines += [f"if {name}.__class__ is not int:", f"    {name} = number({name})"]
-            values.append(name)
-    counts = [f"s{n}" for n in range(count, len(module.parameters))]
-    buffers = [f"b{n}" for n in range(count, len(module.parameters))]
-    allocations: list[str] = []
-    for number, element in enumerate(given.elements):
-        note = "returned" if count + number in (given.returned or ()) else "made"
-        size, buffer = counts[number], buffers[number]
-        bytes_ = f"{size} * {element.size}"
-        allocations.append(f"{buffer} = allocate({bytes_}, {note}) if {size} else empty()")
-        values += [f"{buffer}.address", size]
-        sizes.append(size)
-    lines += ["with lock:", f"    {_displayed(counts) if counts else '_'}, shapes = plan({', '.join(names)})"]
-    lines += [f"    {line}" for line in (*allocations, *inner)]
-    call = f"waited(values, most, shape, shapes, {_displayed(names)}, {_displayed(buffers)})"
-    most = f"max(1, {', '.join(sizes)})" if sizes else "1"
-    lines += [f"    values = {_displayed(values)}", f"    most = {most}"]
-    if launches.is_asynchronous:
-        lines += ["    ready = place.ready", "    if shapes is None or ready is None or shape or profiling.recording:"]
-        lines += [f"        return {call}", *_asynchronous_launch(launches, count, space)]
-    else:
-        lines.append(f"    return {call}")
-    text = "\n    ".join([f"def call({', '.join([*names, 'shape=None'])}):", *lines])
-    exec(compile(text, f"{__file__}: call of {launches.name}", "exec"), space)
-    entry: Callable[..., Any] = space.pop("call")  # it refers to `space`: a reference cycle would keep the GPU's code
-    return entry
-
-
-def _asynchronous_launch(launches: _Launches, count: int, space: dict[str, Any]) -> list[str]:
-    """The code that launches a kernel, leaves it running and makes the objects of its results. count: the number of
-    arguments."""
-    returned = launches.module.given.returned
-    assert returned is not None
-    lines = ["    launches.last = form = forms.get(most) or form_of(most)"]
-    results_at = "ready[1].address"
-    if UNKNOWN in returned:
-        results_at = "numbers.address"
-        space["new_numbers"] = functools.partial(launches.place.numbers, launches.slots)
-        lines.append("    numbers = new_numbers()")
-    lines.append(f"    launch(kernel, (ready[0], *values, {results_at}), form[0], synchronizes, None)")
-    found: list[str] = []
-    slot = 1
-    for number, at in enumerate(returned):
-        rank, space[f"t{number}"] = launches.result[number]
-        array = f"DeviceArray(place, shapes[{number}], t{number}, None"
-        if at == ZERO:
-            found.append("0")
-        elif at == UNKNOWN:
-            found.append(f"DeviceArray(place, (), t{number}, later=(numbers, {slot}))")
-        elif at < count:
-            found.append(f"{array}, a{at}.buffer(), a{at}.address(), returned)")
-        else:
-            found.append(f"{array}, b{at}, b{at}.address, returned)")
-        slot += 1 + (rank or 0)
-    return [*lines, f"return {found[0] if len(found) == 1 else _displayed(found)}"]
-
-
-class _Launches:
+class Launches:
     """The data for launches of a kernel.
 
     result            for each result its rank, or None for a number, and its dtype
