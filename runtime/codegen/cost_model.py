@@ -211,6 +211,9 @@ DEVICE_NARROW_PRODUCT = 8
 DEVICE_LARGE_PRODUCT = 8
 # Elements of a chunk whose selected elements one thread counts and writes: see SELECTION_CHUNK. Estimated.
 DEVICE_SELECTION_CHUNK = 32
+# The sums over rows of windows that the gradient by the filters of each channel is made of. Trades the length of a
+# thread's sum against memory. Estimated.
+DEVICE_CONVOLUTION_SUMS = 1024
 # Rows of a matrix from which all blocks share its factorisation, if there are fewer matrices than blocks. Trades the
 # barrier of the grid for more threads. Estimated.
 DEVICE_LARGE_MATRIX = 128

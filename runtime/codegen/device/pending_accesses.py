@@ -24,6 +24,9 @@ class Pending:
         self.writes |= other.writes
         self.first |= other.first
 
+    def names(self) -> set[str]:
+        return self.reads | self.writes | self.first
+
     def conflicts(self, reads: set[str], writes: set[str], first: bool) -> bool:
         if reads & self.writes or writes & (self.reads | self.writes):
             return True

@@ -14,9 +14,10 @@
 All threads run the statements outside shared loops with the same values, and so take the same branches. Statements that
 write to memory are handled as follows:
 
-- a loop whose trips are independent (`independence.py`) is shared: thread t takes the trips t, t + threads, … - in a
-loop over rows with totals, a warp takes a row, and its lanes share the loops in it; all threads share each row if
-  rows are few and long, and one thread takes a row if rows are short; several threads, side by side, take a column;
+- a loop whose trips are independent (`independence.py`) is shared: thread t takes the trips t, t + threads, …
+- in a loop over rows that are added up or written, a warp takes a row, and its lanes share the loops in it; all threads
+  share each row if rows are few and long, and one thread takes a row if rows are short; several threads, side by side,
+  take a column that is added up;
 - in a loop with a running total, each thread takes a part of the trips, starting with the total of the parts before it;
 - in a loop that stores at offsets known only to its trips, each thread runs all trips and does the stores to its own
   part of the array;
@@ -37,7 +38,16 @@ from runtime.codegen import cost_model
 from runtime.codegen.device.counted_loops import whole_ranges
 from runtime.codegen.device.divergent_failures import DivergentFailures, is_failure
 from runtime.codegen.device.given_arrays import given_arrays
-from runtime.codegen.device.independence import Scan, Shared, Total, analysed, read, read_by, written
+from runtime.codegen.device.independence import (
+    Scan,
+    Shared,
+    Total,
+    analysed,
+    read,
+    read_by,
+    unit_stride_store,
+    written,
+)  # fmt: skip
 from runtime.codegen.device.kernel import Kernel, NotOnDevice, Strided, fresh_name, names_of
 from runtime.codegen.device.library import joining_function
 from runtime.codegen.device.owned_stores import owned
@@ -312,8 +322,8 @@ class _Body:
     def _loop(self, item: ir.For | ir.While) -> None:
         if isinstance(item, ir.For) and self._is_worth_sharing(item) and self._has_long_rows(item):
             self._rows_or_scans(item)
-        elif isinstance(item, ir.For) and (long := self._row_with_totals(item)) is not None:
-            self._rows_with_totals(item, long)
+        elif isinstance(item, ir.For) and (long := self._loop_of_row(item)) is not None:
+            self._rows(item, long)
         elif isinstance(item, ir.For) and self._is_worth_sharing(item):
             self._share(item, self.loops.shared[item])
         elif not self._writes_memory(item):
@@ -350,14 +360,16 @@ class _Body:
         """Threads share the rows if there are enough of them, else each row."""
         self._either(trips(item).compare("<", self.threads), self._collectively, self._share_trips, item)
 
-    def _row_with_totals(self, item: ir.For) -> ir.For | None:
-        """Of a loop over rows that a warp can take together, the first loop in it that adds up what it goes over."""
+    def _loop_of_row(self, item: ir.For) -> ir.For | None:
+        """Of a loop over rows that a warp can take together, the first loop in it that adds up what it goes over, or
+        else the first one that writes elements side by side."""
         if self.in_warp or self.column or not self._is_worth_sharing(item):
             return None
         info = self.loops.shared[item]
         if info.totals or info.fails:
             return None
         found: ir.For | None = None
+        writing: ir.For | None = None
         for each in item.body:
             if isinstance(each, ir.For):
                 shared = self.loops.shared.get(each)
@@ -367,11 +379,14 @@ class _Body:
                     found = each
                 if not (shared.totals or written([each])):
                     return None
+                if writing is None and unit_stride_store(each) is not None:
+                    writing = each
             elif not _is_straight([each]):
                 return None
-        return found
+        # Threads share the trips of both loops where there is nothing else in a row.
+        return found or (writing if len(item.body) > 1 else None)
 
-    def _rows_with_totals(self, item: ir.For, long: ir.For) -> None:
+    def _rows(self, item: ir.For, long: ir.For) -> None:
         rows, length = trips(item), trips(long)
         if ir.variables(length).isdisjoint(ir.assigned(item.body) | {item.index}):
             is_long = length.compare(">", rows * cost_model.DEVICE_LONG_ROW)
@@ -380,7 +395,7 @@ class _Body:
             def not_long(loop: ir.For) -> None:
                 self._either(is_short, self._share_trips, self._warps, loop)
 
-            if goes_down_columns(item):
+            if self.loops.shared[long].totals and goes_down_columns(item):
                 fits = ir.both(rows.compare(">", 0), rows.compare("<=", ir.call("min", self.threads, MOST_COLUMNS)))
                 self._either(ir.both(fits, ir.negated(is_short)), self._columns, self._share_trips, item)
             else:
@@ -507,13 +522,22 @@ class _Body:
         self.out = []
         self._block(item.body)
         ends = bool(item.body) and isinstance(item.body[-1], (ir.Break, ir.Continue, ir.Return))
-        if self.pending and not ends:
+        if self._only_writes_rows(item) and self.pending.names() <= self.arrays:
+            at_test.join(self.pending)
+        elif self.pending and not ends:
             self._barrier()
         body, self.out, self.pending = self.out, outer, at_test
         if isinstance(item, ir.While):
             self.out.append(ir.While(item.test, body, item.loop))
         else:
             self.out.append(ir.For(item.index, item.start, item.stop, item.step, body, item.nest))
+
+    def _only_writes_rows(self, item: ir.For | ir.While) -> bool:
+        """Whether the trips of a loop are independent, and threads exchange nothing in them: no barrier is needed
+        between two trips."""
+        inner = [each for each in ir.walk(item.body) if isinstance(each, ir.For)]
+        sums = (each in self.loops.scans or self.loops.shared.get(each, Shared()).totals for each in inner)
+        return item in self.loops.shared and not any(sums)
 
     def _on_first_thread(self, items: ir.Block, live: set[str]) -> None:
         """Statements that the first thread runs for all threads."""

@@ -44,6 +44,7 @@ from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table o
     factorizations,
     gather,
     linalg,
+    patches,
     random,
     reduce,
     scan,
@@ -54,7 +55,6 @@ from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table o
     sort,
     stack,
     view,
-    windows,
 )  # fmt: skip
 from runtime.codegen.op_lowerings.control_flow import stack_ref, stack_variables
 from runtime.codegen.passes.kernel import Kernel

@@ -35,6 +35,7 @@ from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.linalg import product_call
 from runtime.codegen.op_lowerings.view import filled
 from runtime.codegen.op_lowerings.windows import Windows
+from runtime.codegen.op_lowerings.windows_by_element import ByElement, sum_up
 from runtime.codegen.op_lowerings.windows_in_place import MOST_DIMENSIONS, Place, WindowsInPlace
 from runtime.codegen.passes.parallelize import thread_count_in
 from runtime.codegen.symbolic.ranges import Atom
@@ -125,14 +126,11 @@ class _Convolution:
 
     def written(self, image: Array, on_threads: bool) -> Buffer:
         out = self.low.new_buffer(self.count * self.inner, self.dtype, "windows")
-        if not self.low.for_device:
-            rows = self.low.atom(product([self.all.batch, *self.all.places[:-1]]))
-            self.all.nest(rows, on_threads, lambda i: self.all.copy_row(image, i, out.variable, i * self.places))
+        if self.low.for_device:
+            ByElement(self.all).write(image, out.variable, self.zero)
             return out
-        self.all.each(
-            on_threads,
-            lambda number, batch, at: self.all.copy_window(image, batch, at, out.variable, number, self.zero),
-        )
+        rows = self.low.atom(product([self.all.batch, *self.all.places[:-1]]))
+        self.all.nest(rows, on_threads, lambda i: self.all.copy_row(image, i, out.variable, i * self.places))
         return out
 
     # --- strips ------------------------------------------------------------------------------------------------------
@@ -386,12 +384,7 @@ def _input_grad(low: Lowering, node: Node) -> None:
         arrays = (dy.buffer, w.buffer, made)
         c.product(arrays, _START, (c.count, c.depth, c.inner), (False, True), sizes.is_large, None)
 
-        def row(i: ir.Var) -> None:
-            begin, width = c.all.begin_of_row(i)
-            c.all.clear(out, begin, width)
-            c.all.add_up(out, begin, i, lambda element, window, channel: c.term(made, element, window, channel))
-
-        c.all.nest(low.atom(product(dims[:-2])), sizes.on_threads, row)
+        sum_up(c.all, out, lambda element, window, channel: c.term(made, element, window, channel), sizes.on_threads)
         return
     places, windows = c.places, c.all.inside(_ROW + 1)
     rows = low.atom(product(c.all.places[:-1]))  # of an image's windows

@@ -25,6 +25,7 @@ from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.convolution import check_filters, check_same, windows_over
 from runtime.codegen.op_lowerings.view import filled
 from runtime.codegen.op_lowerings.windows import Windows
+from runtime.codegen.op_lowerings.windows_by_element import ByElement, sum_up
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.ops.nn.window_products import CHANNELS, PLACES
@@ -76,6 +77,23 @@ def _convolution(low: Lowering, node: Node) -> None:
     dims = low.type_dims(output.type, (x.dims[0], *windows.places, x.dims[-1]))  # type: ignore[arg-type]
     out = low.new_buffer(product(dims), output.dtype, output.name)
     zero = scalars.literal(0, output.dtype)
+    low.define(output, Array(out, dims))
+    if low.for_device:
+        by_element = ByElement(windows)
+
+        def one(number: ir.Expr, c: ir.Expr) -> None:
+            total = low.assign(zero, "total")
+
+            def visit(element: ir.Expr, place: ir.Expr) -> None:
+                factor = ir.load(w.buffer.variable, element * windows.channels + c)
+                term = ir.load(x.buffer.variable, place * windows.channels + c) * factor
+                low.add(ir.assign(total, _sum(total, term, output)))
+
+            by_element.elements(number, visit)
+            low.add(ir.store(out.variable, number * windows.channels + c, total))
+
+        by_element.each_window(one)
+        return
 
     def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
         to = low.assign(number * windows.channels, "to")
@@ -91,7 +109,6 @@ def _convolution(low: Lowering, node: Node) -> None:
         _visit_elements(windows, batch, at, element)
 
     windows.each(_is_large(low, node, output), window)
-    low.define(output, Array(out, dims))
 
 
 def _sum(total: ir.Expr, term: ir.Expr, output: Value) -> ir.Expr:
@@ -114,12 +131,7 @@ def _input_grad(low: Lowering, node: Node) -> None:
         filters = ir.load(w.buffer.variable, element * windows.channels + channel)
         return scalars.narrow(cotangent * filters, output.dtype)
 
-    def row(i: ir.Var) -> None:
-        begin, width = windows.begin_of_row(i)
-        windows.clear(out, begin, width)
-        windows.add_up(out, begin, i, term)
-
-    windows.nest(low.atom(product(dims[:-2])), _is_large(low, node, node.inputs[0]), row)
+    sum_up(windows, out, term, _is_large(low, node, node.inputs[0]))
     low.define(output, Array(out, dims))
 
 
@@ -136,7 +148,8 @@ def _filters_grad(low: Lowering, node: Node) -> None:
     rows = low.atom(product([x.dims[0], *outer.places[:-1]]))
     size = low.atom(product(dims), "size")
     large = _is_large(low, node, node.inputs[1])
-    lanes = low.assign(ir.call("min", rows, cost_model.CONVOLUTION_SUMS), "lanes")
+    most = cost_model.DEVICE_CONVOLUTION_SUMS if low.for_device else cost_model.CONVOLUTION_SUMS
+    lanes = low.assign(ir.call("min", rows, most), "lanes")
     sums = low.new_buffer(lanes * size, output.dtype, "sums")
     windows = outer.inside(_ROW)
 
@@ -167,7 +180,7 @@ def _filters_grad(low: Lowering, node: Node) -> None:
         """The same for one element of the filters: a GPU has threads enough."""
         i, number, c = outer.split(n, (lanes, ir.as_expr(outer.elements), x.dims[-1]))
         offsets = outer.split(number, outer.sizes)
-        low.add(ir.store(sums.variable, n, zero))
+        total = low.assign(zero, "total")
 
         def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
             tests: list[ir.Expr] = []
@@ -180,16 +193,29 @@ def _filters_grad(low: Lowering, node: Node) -> None:
             def add() -> None:
                 cotangent = ir.load(dy.buffer.variable, number * x.dims[-1] + c)
                 term = ir.load(x.buffer.variable, place * x.dims[-1] + c) * cotangent
-                low.add(ir.store(sums.variable, n, _sum(ir.load(sums.variable, n), term, output)))
+                low.add(ir.assign(total, _sum(total, term, output)))
 
             windows.when(ir.both(*tests) if windows.padded else None, add)
 
         windows.loop(0, bounds_of(i), lambda r: windows.each_of_row(r, window))
+        low.add(ir.store(sums.variable, n, total))
 
+    def total_of_element(j: ir.Var) -> None:
+        found = low.assign(zero, "total")
+
+        def add(i: ir.Var) -> None:
+            part = ir.load(sums.variable, i * size + j)
+            low.add(ir.assign(found, scalars.narrow(found + part, output.dtype)))
+
+        outer.loop(_ROW, lanes, add)
+        low.add(ir.store(out.variable, j, found))
+
+    low.define(output, Array(out, dims))
     if low.for_device:
         outer.nest(low.atom(lanes * size), large, element_of_lane)
-    else:
-        outer.nest(lanes, large, lane)
+        outer.nest(size, large, total_of_element)
+        return
+    outer.nest(lanes, large, lane)
     outer.loop(_ROW, size, lambda j: low.add(ir.store(out.variable, j, zero)))
 
     def total(i: ir.Var) -> None:
@@ -202,4 +228,3 @@ def _filters_grad(low: Lowering, node: Node) -> None:
         outer.loop(_ROW, size, add)
 
     outer.loop(_LANE, lanes, total)
-    low.define(output, Array(out, dims))

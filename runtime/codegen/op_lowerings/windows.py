@@ -1,20 +1,5 @@
-"""Lowerings of windows of images: extracting them, adding them to the image, and the largest elements of each.
-
-    %w = patches(%x[b, h, w, c])      for i in range(b * h'):                      # a row of windows; on threads
-                                          for j in range(w'):                      # a window
-                                →             for k in range(rows of a window):
-                                                  if that row is in the image:     # where there is padding
-                                                      for l in range(columns * c): # they lie together in the image
-                                                          w[...] = x[...]
-
-    %x = patches_grad(%w)             for i in range(b * h):                       # a row of the image
-                                          for k in range(rows of a window):
-                                →             if the image's row is that one in some window:
-                                                  for l in range(columns), j in range(w'), n in range(c):
-                                                      x[...] = x[...] + w[...]
-
-Sums take a window's elements in the interpreter's order, so that they have the same bits.
-"""
+"""The windows of an image in a kernel for the processor: loops over them, over their elements in the image, and over
+those that came from a row of the image. `patches.py` has examples."""
 
 from __future__ import annotations
 
@@ -25,8 +10,7 @@ from copy import copy
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, product
-from runtime.codegen.lower.state import Bounds, Lowering, emitter
-from runtime.codegen.op_lowerings.view import filled
+from runtime.codegen.lower.state import Bounds, Lowering
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
@@ -317,90 +301,3 @@ def channels_of(value: Value) -> int | None:
     """The last dimension of a value, if it is static."""
     assert isinstance(value.type, TensorType)
     return value.type.shape[-1] if value.type.shape is not None else None
-
-
-@emitter("patches")
-def _patches(low: Lowering, node: Node) -> None:
-    array, output = low.array(node.inputs[0]), node.outputs[0]
-    windows = Windows(low, node, array.dims, channels_of(node.inputs[0]))
-    dims = (array.dims[0], *windows.places, low.static_dim(windows.elements), array.dims[-1])
-    out = low.new_buffer(product(dims), output.dtype, output.name)
-    fill = scalars.literal(node.attrs["fill"], output.dtype)
-
-    def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
-        windows.copy_window(array, batch, at, out.variable, number, fill)
-
-    windows.each(low.is_large([node]), window)
-    low.define(output, Array(out, dims))
-
-
-@emitter("max_pool")
-def _max_pool(low: Lowering, node: Node) -> None:
-    array, (values, numbers) = low.array(node.inputs[0]), node.outputs
-    windows = Windows(low, node, array.dims, channels_of(node.inputs[0]))
-    dims = (array.dims[0], *windows.places, array.dims[-1])
-    largest = low.new_buffer(product(dims), values.dtype, values.name)
-    chosen = low.new_buffer(product(dims), numbers.dtype, "number")
-    lowest, first = scalars.literal(-math.inf, values.dtype), scalars.literal(0, numbers.dtype)
-    kind, length, channels = scalars.machine_type(numbers.dtype), windows.space[-1], windows.channels
-
-    def window(number: ir.Expr, batch: ir.Expr, at: list[ir.Expr]) -> None:
-        to = low.assign(number * channels, "to")
-        windows.loop(
-            2,
-            channels,
-            lambda c: low.add(ir.store(largest.variable, to + c, lowest), ir.store(chosen.variable, to + c, first)),
-        )
-
-        def row(k: ir.Expr, row: ir.Expr, inside: ir.Expr | None) -> None:
-            def column(o: ir.Var) -> None:
-                where = low.assign(at[-1] + o * windows.rates[-1], "at")
-                begin = low.assign((row * length + where) * channels, "from")
-                element = low.assign(ir.Convert(kind, k * windows.sizes[-1] + o), "element")
-
-                def channel(c: ir.Var) -> None:
-                    value = low.assign(ir.load(array.buffer.variable, begin + c), "value")
-                    best = low.assign(ir.load(largest.variable, to + c), "best")
-                    # The first NaN counts as the largest.
-                    is_nan, no_nan = value.compare("!=", value), best.compare("==", best)
-                    better = ir.either(value.compare(">", best), ir.both(is_nan, no_nan))
-                    better = low.assign(better, "better")
-                    low.add(ir.store(largest.variable, to + c, better.choose(value, best)))
-                    low.add(ir.store(chosen.variable, to + c, better.choose(element, ir.load(chosen.variable, to + c))))
-
-                test = ir.both(where.compare(">=", 0), where.compare("<", length)) if windows.padded else None
-                windows.when(test, lambda: windows.loop(4, channels, channel))
-
-            windows.when(inside, lambda: windows.loop(3, ir.as_expr(windows.sizes[-1]), column))
-
-        windows.each_row(batch, at, row)
-
-    windows.each(low.is_large([node]), window)
-    low.define(values, Array(largest, dims))
-    low.define(numbers, Array(chosen, dims))
-
-
-@emitter("patches_grad", "max_pool_grad")
-def _fold(low: Lowering, node: Node) -> None:
-    of_patches = node.op.name == "patches_grad"
-    parts, output = low.array(node.inputs[0]), node.outputs[0]
-    numbers = None if of_patches else low.array(node.inputs[1])
-    dims = filled(low, node, node.attrs["shape"], node.inputs[1 if of_patches else 2 :])
-    windows = Windows(low, node, dims, channels_of(node.inputs[0]), parts.dims[1 : len(node.attrs["sizes"]) + 1])
-    out = low.new_buffer(product(dims), output.dtype, output.name)
-    zero = scalars.literal(0, output.dtype)
-
-    def term(element: ir.Expr, window: ir.Expr, channel: ir.Expr) -> ir.Expr:
-        if numbers is None:
-            return ir.load(parts.buffer.variable, (window * windows.elements + element) * windows.channels + channel)
-        place = low.assign(window * windows.channels + channel, "at")
-        is_it = ir.load(numbers.buffer.variable, place).compare("==", element)
-        return is_it.choose(ir.load(parts.buffer.variable, place), zero)
-
-    def row(i: ir.Var) -> None:
-        begin, width = windows.begin_of_row(i)
-        windows.clear(out, begin, width)
-        windows.add_up(out, begin, i, term)
-
-    windows.nest(low.atom(product(dims[:-2])), low.is_large([node]), row)
-    low.define(output, Array(out, dims))
