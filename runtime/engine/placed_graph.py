@@ -25,6 +25,7 @@ from runtime.engine.partition import part_by_part, runs, sequence
 from runtime.gpu.memory import DeviceArray, LogicalGPU, Traffic
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node
+from runtime.graph.passes.pipeline import rewrite
 from runtime.graph.passes.rewrites.repetition import is_constant
 from runtime.graph.spans import describe_span
 from runtime.ops.stack import Stack, Store
@@ -100,9 +101,11 @@ class PlacedGraph:
             return self._call
 
     def _compiled_in_parts(self, graph: Graph) -> Call:
-        parts = library_products.cuts(graph)
-        if parts and self.place.backend.multiplies():
-            return part_by_part(graph, parts, self._with_or_without_product)
+        if self.place.backend.multiplies():
+            graph = rewrite("window products", graph, library_products.LARGE)
+            parts = library_products.cuts(graph)
+            if parts:
+                return part_by_part(graph, parts, self._with_or_without_product)
         return sequence(graph, self._native, self._interpreted, for_device=True)
 
     def _with_or_without_product(self, number: int, part: Graph) -> Call:

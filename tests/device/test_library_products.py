@@ -16,6 +16,7 @@ import autograph as ag
 from runtime.engine import library_products
 from runtime.gpu import cublas
 from runtime.gpu.interface import Product
+from runtime.graph.passes.rewrites import window_products
 from tests.device.on_device import gpus
 
 RANDOM = np.random.default_rng(8)
@@ -106,6 +107,39 @@ def test_training(large: None) -> None:
     found = ag.function(step)(ag.constant(weights).gpu(), ag.constant(data).gpu())
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.numpy(), other.numpy(), 1e-4, 1e-4)
+
+
+def _convolved(x: Any, w: Any, stride: int, rate: int, padding: Any) -> Any:
+    with ag.GradientTape() as tape:
+        tape.watch((x, w))
+        y = ag.nn.conv2d(ag.tanh(x), w, stride, padding, dilations=rate)
+        loss = ag.reduce_sum(y**2)
+    return y, *tape.gradient(loss, (x, w))
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [[0, 0], [1, 2], [0, 1], [0, 0]]])
+@pytest.mark.parametrize(("size", "stride", "rate"), [(1, 1, 1), (1, 2, 1), (3, 1, 1), (3, 2, 1), (3, 1, 2)])
+def test_convolutions(
+    size: int, stride: int, rate: int, padding: Any, large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a known and an unknown number of images, and in pieces."""
+    x, w = matrix(5, 9, 8, 4), matrix(size, size, 4, 6)
+
+    def program(x: Any, w: Any) -> Any:
+        return _convolved(x, w, stride, rate, padding)
+
+    expected = ag.function(program)(ag.constant(x), ag.constant(w))
+    any_number = [ag.TensorSpec([None, *x.shape[1:]], ag.float32), ag.TensorSpec(w.shape, ag.float32)]
+    for signature, most in ((None, 1 << 30), (any_number, 1 << 30), (None, 10_000)):
+        monkeypatch.setattr(window_products, "MOST", most)
+        function = ag.function(program, input_signature=signature)
+        given = ag.constant(x).gpu(), ag.constant(w).gpu()
+        for one, other in zip(function(*given), expected, strict=True):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), 1e-3, 1e-4)
+        if most > 10_000 or size == 1 == stride:
+            assert "3 products by the GPU's library so far" in explained(function, *given)
+        elif (size, stride, rate, padding) == (3, 1, 1, "SAME"):  # an image has 10,368 bytes of windows
+            assert "15 products by the GPU's library so far" in explained(function, *given)
 
 
 def test_small_products_stay_in_kernels() -> None:

@@ -30,6 +30,7 @@ from runtime.graph.passes.rewrites.explicit_captures import with_captures_passed
 from runtime.graph.passes.rewrites.narrow_floats import with_wide_arithmetic
 from runtime.graph.passes.rewrites.overlap import with_overlap
 from runtime.graph.passes.rewrites.repetition import alike
+from runtime.graph.passes.rewrites.window_products import as_products
 from runtime.graph.passes.rules import algebra, joins, moves, named_sums, strength_reduction
 from runtime.graph.passes.rules.rewriting import Rule, apply_rules
 from runtime.graph.passes.shape_propagation import propagate_shapes
@@ -111,6 +112,8 @@ REWRITES: dict[str, Callable[..., Any]] = {
     "complex parts": in_parts,
     # When it is too long for one kernel; gives the graph and the values of its further inputs.
     "repetitions": alike,
+    # When a GPU runs it whose library multiplies matrices; gives the graph itself or a copy.
+    "window products": as_products,
     # When a graph is lowered to a kernel.
     "recursive captures": with_captures_passed,
     "narrow floats": with_wide_arithmetic,
