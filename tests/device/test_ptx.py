@@ -55,6 +55,27 @@ def test_products_are_tiled_whether_their_sizes_are_known_or_not(size: int | Non
     assert "tiled_matmul" in concrete.as_text("device-kernel")
 
 
+@pytest.mark.parametrize(
+    ("shape", "forms"),
+    [
+        ([8192, 1024], ["warp_total_"]),
+        ([8192, 4], []),
+        ([2, 4096], ["total_"]),
+        ([None, 1024], ["total_", "warp_total_"]),
+    ],
+)
+def test_a_row_has_only_forms_for_its_size(shape: list[int | None], forms: list[str]) -> None:
+    text = ag.function(ag.nn.softmax).get_concrete_function(ag.TensorSpec(shape, ag.float32)).as_text("device-kernel")
+    assert [form for form in ("total_", "warp_total_") if f"def {form}add" in text] == forms
+
+
+@pytest.mark.parametrize(("inner", "is_tiled"), [(5, False), (32, True), (None, True)])
+def test_small_products_have_no_tiles(inner: int | None, is_tiled: bool) -> None:
+    specs = [ag.TensorSpec(shape, ag.float32) for shape in ([64, inner], [inner, 64])]
+    text = ag.function(ag.matmul).get_concrete_function(*specs).as_text("device-kernel")
+    assert ("tiled_matmul" in text) == is_tiled
+
+
 def test_products_and_sums_stay_two_roundings() -> None:
     concrete = ag.function(lambda x, y: x * y + 1.0).get_concrete_function(*[ag.TensorSpec([None], ag.float32)] * 2)
     text = concrete.as_text("ptx")

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,7 +64,7 @@ def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
     looked_at: set[str] = set()
     left = sum(isinstance(item, ir.Return) for item in ir.walk(function.body))  # exits that aren't known yet
     for item in function.body:
-        if isinstance(item, ir.Alloc) and isinstance(item.element, Scalar) and _is_known(item.size, known, arrays):
+        if isinstance(item, ir.Alloc) and isinstance(item.element, Scalar) and is_known(item.size, known, arrays):
             name = _unused(f"given_{item.name}", names)
             number = len(found.elements)
             lines.append(f"{sizes}[{number}] = max({expression(item.size)}, 0)")
@@ -72,12 +72,12 @@ def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
             memory[item.name] = len(function.parameters) + number, f"({sizes}[{number}],)"
             found.parameters[item] = ir.array_variable(name, item.element)
             found.elements.append(item.element)
-        elif isinstance(item, ir.Assign) and len(item.targets) == 1 and _is_known(item.value, known, arrays):
+        elif isinstance(item, ir.Assign) and len(item.targets) == 1 and is_known(item.value, known, arrays):
             lines.append(f"{item.targets[0]} = {expression(item.value)}")
             origins[item.targets[0]] = _origins_of(item.value, origins)
             known.add(item.targets[0])
         elif isinstance(item, ir.If) and not item.orelse and _only_leaves(item.body):
-            if _is_known(item.test, known, arrays):
+            if is_known(item.test, known, arrays):
                 lines += [f"if {expression(item.test)}:", f"    return {sizes}, None"]
                 looked_at |= _origins_of(item.test, origins)
                 left -= 1
@@ -140,7 +140,7 @@ def _returned(
     if isinstance(item, ir.Call) and item.function == "lib.shaped":
         dims, array = item.arguments
         source = _memory_of(array, memory, product)
-        if source is None or not isinstance(dims, ir.Tuple) or not all(_is_known(d, known, arrays) for d in dims.items):
+        if source is None or not isinstance(dims, ir.Tuple) or not all(is_known(d, known, arrays) for d in dims.items):
             return UNKNOWN, "None"
         return source[0], expression(dims)
     return _memory_of(item, memory, product) or (UNKNOWN, "None")
@@ -150,7 +150,7 @@ def _only_leaves(block: ir.Block) -> bool:
     return bool(block) and isinstance(block[-1], ir.Return) and not any(ir.assigned([item]) for item in block)
 
 
-def _is_known(item: ir.Expr, known: set[str], arrays: set[str]) -> bool:
+def is_known(item: ir.Expr, known: Container[str], arrays: Container[str]) -> bool:
     """Whether an integer or a truth value can be computed from known numbers and the shapes of arguments."""
     if isinstance(item, ir.Var):
         return item.name in known
@@ -159,13 +159,22 @@ def _is_known(item: ir.Expr, known: set[str], arrays: set[str]) -> bool:
     if isinstance(item, (ir.Dim, ir.Size)):
         return isinstance(item.array, ir.Var) and item.array.name in arrays
     if isinstance(item, ir.Convert):
-        return item.target == INT64 and _is_known(item.operand, known, arrays)  # others would wrap around
+        return item.target == INT64 and is_known(item.operand, known, arrays)  # others would wrap around
     if isinstance(item, ir.Call):
-        return item.function in _FUNCTIONS and all(_is_known(each, known, arrays) for each in item.arguments)
+        return item.function in _FUNCTIONS and all(is_known(each, known, arrays) for each in item.arguments)
     if isinstance(item, ir.Binary):
         return item.op in ("+", "-", "*", "//", "%") and all(
-            _is_known(e, known, arrays) for e in (item.left, item.right)
+            is_known(e, known, arrays) for e in (item.left, item.right)
         )
     if isinstance(item, (ir.Unary, ir.Compare, ir.Logic, ir.Select)):
-        return all(_is_known(each, known, arrays) for each in ir.operands(item))
+        return all(is_known(each, known, arrays) for each in ir.operands(item))
     return False
+
+
+def evaluated(item: ir.Expr, numbers: Mapping[str, int]) -> int | None:
+    """The value of such an integer or truth value for the numbers of variables; None if it divides by 0."""
+    try:
+        found: int = eval(expression(item), {"np": _NUMBERS, **numbers})
+    except ZeroDivisionError:
+        return None
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -66,6 +66,7 @@ class Kernel:
                  one, too
     parameters   the types of the kernel's parameters
     details      the number of integers with a status; -1 if the kernel returns no status
+    sizes        the numbers of variables, as far as they are known
     library      the functions that it may call
     given        the arrays that the host allocates for it, after its other arguments
     shared       how many loops threads share
@@ -76,6 +77,7 @@ class Kernel:
     functions: list[ir.Function]
     parameters: list[Type]
     details: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
     library: Library = field(default_factory=library)
     given: Given = field(default_factory=Given)
     shared: int = 0
@@ -90,7 +92,7 @@ class Kernel:
             for each in source.functions
         ]
         parameters: list[Type] = [*signature(source.signature)]
-        return cls(functions, parameters, source.details if source.errors else -1)
+        return cls(functions, parameters, source.details if source.errors else -1, source.sizes)
 
 
 def fresh_name(base: str, names: set[str]) -> str:

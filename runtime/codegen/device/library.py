@@ -41,15 +41,7 @@ def int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
             out[at] = total
 
 
-def matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads):
-    if rows * columns < gpu.threads() and inner >= SHORT:
-        warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
-    elif min(rows, columns) < NARROW or inner < NARROW:
-        thread_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
-    elif rows * columns >= LARGE * gpu.threads():
-        tiled_matmul_4(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
-    else:
-        tiled_matmul_2(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+PRODUCTS
 
 
 def thread_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b):
@@ -163,10 +155,6 @@ def merged_runs(keys, positions, begin, length, width, descending, out_keys, out
         i = i + gpu.threads()
 
 
-def gemm(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads):
-    matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads)
-
-
 def log_gamma(y):
     total = 0.999999999999997092
     total = total + 57.15623566586292 / (y + 1.0)
@@ -203,6 +191,19 @@ def lgamma(x):
             else:
                 found = 1.1447298858494002 - lib.log(abs(lib.sin(3.141592653589793 * part))) - log_gamma(1.0 - y)
     return found
+"""
+
+# A product of matrices: `matmul`, or `gemm` where the processor has a faster function for large ones.
+_PRODUCT = """
+def PRODUCT(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b, threads):
+    if rows * columns < gpu.threads() and inner >= SHORT:
+        warp_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    elif min(rows, columns) < NARROW or inner < NARROW:
+        thread_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    elif rows * columns >= LARGE * gpu.threads():
+        tiled_matmul_4(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
+    else:
+        tiled_matmul_2(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
 """
 
 # Joins the numbers of a warp's lanes by a tree of shuffles, whose root is the first lane.
@@ -414,7 +415,8 @@ def joining_function(kind: str, name: str, join: Join) -> ir.Function:
 def library() -> Library:
     """The library's functions, with those above instead of the processor's."""
     text = _FUNCTIONS.replace("TILED\n", f"{_tiled_matmul(4)}\n\n{_tiled_matmul(2)}")
-    text = text.replace("FACTORS\n", FACTORS)
+    products = "\n".join(_PRODUCT.replace("PRODUCT", name) for name in ("matmul", "gemm"))
+    text = text.replace("FACTORS\n", FACTORS).replace("PRODUCTS\n", products)
     for name, number in _NUMBERS.items():
         text = text.replace(name, str(number))
     return Library(llvm_backend.library_text() + text, formulas)

@@ -49,6 +49,7 @@ from runtime.codegen.device.independence import (
     written,
 )  # fmt: skip
 from runtime.codegen.device.kernel import Kernel, NotOnDevice, Strided, fresh_name, names_of
+from runtime.codegen.device.known_sizes import KnownSizes
 from runtime.codegen.device.library import joining_function
 from runtime.codegen.device.owned_stores import owned
 from runtime.codegen.device.partial_results import WORDS, joined, neutral
@@ -103,7 +104,7 @@ class _Rewriter:
         function = self.program.functions["kernel"]
         kernel.given = given_arrays(function, kernel.parameters)
         types = Inference(self.program, function, kernel.parameters)
-        body = _Body(self, function, types).statements()
+        body = _Body(self, function, types, KnownSizes(function.body, kernel.sizes)).statements()
         parameters = (*function.parameters, *(each.name for each in kernel.given.parameters.values()))
         kernel.parameters += map(Array, kernel.given.elements)
         kernel.functions = [*self.made, ir.Function("kernel", parameters, body, "kernel")]
@@ -118,16 +119,21 @@ class _Rewriter:
             self.made.append(specialized(generic, name, Inference(self.program, generic, parameters)))
         return self.done[key]
 
-    def in_spmd_form(self, name: str, parameters: Sequence[Type | None]) -> str:
-        """The name of a library function in SPMD form."""
-        key = (name, tuple(parameters))
+    def in_spmd_form(self, name: str, parameters: Sequence[Type | None], numbers: Sequence[int | None] = ()) -> str:
+        """The name of a library function in SPMD form. numbers: its arguments, as far as they are known."""
+        generic = self.library.functions[name.removeprefix("lib.")]
+        given = {each: number for each, number in zip(generic.parameters, numbers) if number is not None}
+        known = KnownSizes(generic.body, given)
+        tests = known.tests(generic.body)
+        key = (name, (*parameters, *tests))
         if key not in self.done:
             self.done[key] = f"all_{name.removeprefix('lib.')}_{len(self.done)}"
-            generic = self.library.functions[name.removeprefix("lib.")]
+            if set(tests) - {None}:
+                generic = ir.Function(generic.name, generic.parameters, known.taken(generic.body), generic.kind)
             types = Inference(self.program, generic, parameters)  # type: ignore[arg-type]
             function = specialized(generic, self.done[key], types, self._callee)
             if not _is_spmd(generic):
-                function.body = _Body(self, function, types).statements()
+                function.body = _Body(self, function, types, KnownSizes([], {})).statements()
             self.made.append(function)
         return self.done[key]
 
@@ -169,8 +175,8 @@ _BROADCAST, _FAILURES = "(values of the first thread)", "(failures)"
 class _Body:
     """Rewrites one function to SPMD form."""
 
-    def __init__(self, rewriter: _Rewriter, function: ir.Function, types: Inference) -> None:
-        self.rewriter, self.function, self.types = rewriter, function, types
+    def __init__(self, rewriter: _Rewriter, function: ir.Function, types: Inference, known: KnownSizes) -> None:
+        self.rewriter, self.function, self.types, self.known = rewriter, function, types, known
         self.kernel = rewriter.target
         self.loops = analysed(function, types.variables, rewriter.writes)
         whole_ranges(function, self.loops.shared)
@@ -284,7 +290,7 @@ class _Body:
             raise NotOnDevice("np.empty within a function of the library")
         types = [self.types.of(each) for each in called.arguments]
         count = len(self.rewriter.made)
-        name = self.rewriter.in_spmd_form(called.function, types)
+        name = self.rewriter.in_spmd_form(called.function, types, list(map(self.known.number, called.arguments)))
         is_new = len(self.rewriter.made) > count
         self.kernel.shared += is_new and _is_spmd(self.kernel.library.functions[called.function.removeprefix("lib.")])
         call = ir.Call(name, called.arguments, called.type)
@@ -407,7 +413,11 @@ class _Body:
         self._share(item, self.loops.shared[item])
 
     def _either(self, test: ir.Expr, yes: Callable[[ir.For], None], no: Callable[[ir.For], None], item: ir.For) -> None:
-        """Chooses between two forms of a loop at run time."""
+        """Chooses between two forms of a loop, at run time unless sizes decide."""
+        known = self.known.truth(test)
+        if known is not None:
+            (yes if known else no)(item)
+            return
         outer, start = self.out, self.pending
         made: list[ir.Block] = []
         after = Pending()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -138,6 +138,7 @@ class KernelSource:
     unfit        the status for sizes that break an assumption, or None
     general      lowers the kernel without assumptions
     functions    the kernel IR of the text; empty if only the text is known
+    sizes        the numbers that variables of the kernel have for the sizes of its graph's inputs
     kept         variables whose values an error returns: reference -> slot (see `graph/passes/rewrites/commits.py`)
     """
 
@@ -158,6 +159,7 @@ class KernelSource:
     unfit: int | None = None
     general: Callable[[], KernelSource] | None = field(default=None, compare=False)
     functions: tuple[ir.Function, ...] = field(default=(), compare=False, repr=False)
+    sizes: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def key(self) -> str:

@@ -193,8 +193,14 @@ def _lower(graph: Graph, low: Lowering) -> KernelSource:
         tuple(replace(report, loop=joined(report.loop)) for report in low.reports), _array_lines(graph),
         frozenset(low.scalarization.lowered), unfit=unfit,
         general=None if unfit is None else functools.partial(lower, graph, False, low.for_device),
-        functions=tuple(functions),
+        functions=tuple(functions), sizes=_known_sizes(low),
     )  # fmt: skip
+
+
+def _known_sizes(low: Lowering) -> dict[str, int]:
+    """The sizes that the text of a kernel doesn't depend on, by the variables that have them."""
+    found = {atom.name: size for size, atom in low.static.items() if isinstance(atom, ir.Var)}
+    return found | {name: value for name, value in low.constants if isinstance(value, int)}
 
 
 def _run_passes(low: Lowering, parameters: Sequence[str]) -> tuple[list[ir.Function], Callable[[Any], Any]]:
