@@ -101,12 +101,15 @@ class PlacedGraph:
             return self._call
 
     def _compiled_in_parts(self, graph: Graph) -> Call:
-        if self.place.backend.multiplies():
-            graph = rewrite("window products", graph, library_products.LARGE)
-            parts = library_products.cuts(graph)
-            if parts:
-                return part_by_part(graph, parts, self._with_or_without_product)
-        return sequence(graph, self._native, self._interpreted, for_device=True)
+        return self._with_products(graph) or sequence(graph, self._native, self._interpreted, for_device=True)
+
+    def _with_products(self, graph: Graph) -> Call | None:
+        """A graph that is cut around products for the library; None where it has none."""
+        if not self.place.backend.multiplies():
+            return None
+        graph = rewrite("window products", graph, library_products.LARGE)
+        parts = library_products.cuts(graph)
+        return part_by_part(graph, parts, self._with_or_without_product) if parts else None
 
     def _with_or_without_product(self, number: int, part: Graph) -> Call:
         """A part that is a product for the library, or has none."""
@@ -116,15 +119,12 @@ class PlacedGraph:
         return sequence(part, self._native, self._interpreted, for_device=True)
 
     def whole(self) -> Call:
-        """The graph as one kernel. Raises NotNative."""
+        """The graph as one kernel, or as products and kernels. Raises NotNative."""
         for node in self.graph.nodes:
             found = why_interpreted(node, for_device=True)
             if found is not None:
                 raise NotNative(found[0])
-        parts = library_products.cuts(self.graph)
-        if [len(part) for part in parts] == [1] and self.place.backend.multiplies():
-            return LibraryProduct(self.graph, self.place, lambda: self._compiled(self.graph))
-        return self._compiled(self.graph)
+        return self._with_products(self.graph) or self._compiled(self.graph)
 
     def _native(self, part: Graph) -> Call:
         try:

@@ -134,6 +134,8 @@ def test_convolutions(
         monkeypatch.setattr(window_products, "MOST", most)
         function = ag.function(program, input_signature=signature)
         given = ag.constant(x).gpu(), ag.constant(w).gpu()
+        eager = ag.nn.conv2d(given[0], given[1], stride, padding, dilations=rate)
+        np.testing.assert_allclose(eager.numpy(), ag.nn.conv2d(x, w, stride, padding, dilations=rate), 1e-3, 1e-4)
         for one, other in zip(function(*given), expected, strict=True):
             np.testing.assert_allclose(one.numpy(), other.numpy(), 1e-3, 1e-4)
         if most > 10_000 or size == 1 == stride:
