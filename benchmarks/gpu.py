@@ -16,7 +16,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import numpy as np
 
 import autograph as ag
 from benchmarks import gpu_training
-from runtime import device
+from runtime import device, profiling
 from runtime.gpu import cuda, cuda_driver
 from tests.device.pretended import Pretended
 
@@ -49,6 +49,8 @@ class Workload:
 
 @dataclass
 class Result:
+    """parts: the seconds of the parts of our first call, some of which are parts of others."""
+
     name: str
     size: int
     seconds: dict[str, float] = field(default_factory=dict)
@@ -56,6 +58,7 @@ class Result:
     begun: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     floor: float | None = None
+    parts: dict[str, float] = field(default_factory=dict)
 
 
 # --- programs --------------------------------------------------------------------------------------------------------
@@ -500,8 +503,10 @@ def measure(workload: Workload, library: str, result: Result, samples: dict[str,
     """Measures one library. samples: of each workload's values, by its name; the first library's are kept there."""
     try:
         run = workload.make[library](result.size)
-        start = time.perf_counter()
-        value = run()
+        with _parts(result.parts):
+            start = time.perf_counter()
+            value = run()
+            first = time.perf_counter() - start
     except ImportError:
         result.notes.append(f"{library} isn't installed")
         return
@@ -509,12 +514,25 @@ def measure(workload: Workload, library: str, result: Result, samples: dict[str,
         traceback.print_exc()
         result.notes.append(f"{library}: {type(error).__name__}: {str(error).splitlines()[0][:200]}")
         return
-    result.first[library] = time.perf_counter() - start
+    result.first[library] = first
     found = _on_host(value)
     expected = samples.setdefault(workload.name, found)
     if found.shape != expected.shape or not np.allclose(found, expected, rtol=1e-3, atol=1e-3):
         result.notes.append(f"{library}'s result differs")
     result.seconds[library] = _best(run, seconds)
+
+
+@contextlib.contextmanager
+def _parts(found: dict[str, float]) -> Iterator[None]:
+    """Adds up the spans of a block; other libraries have none."""
+    profile = profiling.start(level=1)
+    try:
+        yield
+    finally:
+        profiling.stop(profile)
+        for event in profile.events:
+            part = f"{event.category}: {event.name}"
+            found[part] = found.get(part, 0.0) + event.duration / 1e9
 
 
 def _on_host(value: Any) -> np.ndarray:

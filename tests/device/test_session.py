@@ -33,6 +33,7 @@ def test_the_benchmark_runs_and_writes_its_page(tmp_path: Path, monkeypatch: pyt
     assert [each["name"] for each in content["results"]] == [each.name for each in chosen]
     for each in content["results"]:
         assert 0 < each["seconds"]["autograph"] <= each["first"]["autograph"] * 10
+        assert all(0 < part <= each["first"]["autograph"] for part in each["parts"].values())
         assert f"| {each['name']} | {each['size']:,} |" in page
     # A crash in the third: what is begun isn't begun again.
     third = content["results"][2]
