@@ -56,10 +56,11 @@ def converted(function: Any) -> Any:
     """The converted form of a function, method, callable object, partial or class.
 
     A function that can't be converted because it has no source (built in, made by ``exec``), or must not be (library
-    code, `do_not_convert`), is given back as it is. Raises ConversionError when the conversion fails.
+    code, `do_not_convert`), or needn't be (an op), is given back as it is. Raises ConversionError when the conversion
+    fails.
     """
     if type(function) is FunctionType:
-        if is_loaded_code(function.__code__) or function.__code__ is _UNCONVERTED:
+        if is_loaded_code(function.__code__) or function.__code__ is _UNCONVERTED or _stages_itself(function):
             return function
         maker = maker_of(function, even_library=True)
         return function if maker is None else _like(function, maker(function))
@@ -67,6 +68,11 @@ def converted(function: Any) -> Any:
         inner = converted(function.__func__)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     return converted_form(function)
+
+
+def _stages_itself(function: FunctionType) -> bool:
+    """Whether a function is one of `runtime`, which knows nothing of conversion."""
+    return str(function.__globals__.get("__name__")).startswith("runtime.")
 
 
 @_uncollected()

@@ -10,6 +10,7 @@ import weakref
 
 import pytest
 
+import autograph as ag
 from autograph import operators
 from autograph.convert.api import converted, do_not_convert, to_code, to_graph
 from autograph.errors import ConversionError
@@ -164,6 +165,11 @@ def test_functions_without_source_are_called_as_they_are():
         to_code(namespace["f"])
     with pytest.raises(ConversionError, match="not a Python function"):
         to_graph(len)
+
+
+def test_an_op_is_left_as_it_is():
+    assert converted(ag.nn.softmax) is ag.nn.softmax
+    assert converted(ag.map_fn) is not ag.map_fn
 
 
 def test_partials_keep_their_arguments():
