@@ -126,6 +126,10 @@ def _bits_of(kinds: dict[Scalar, Scalar]) -> Rule:
     return rule
 
 
+def _each(*types: Any) -> Tuple:
+    return Tuple(types)
+
+
 def _element_of_first(*types: Any) -> Scalar:
     return element(types[0])
 
@@ -193,7 +197,9 @@ CALLS: dict[str, Rule] = {
             "transpose_matrix", "top_of_row", "solve_each", "cholesky_of_each", "substitute_each",
         )
     },
-    # Functions that only kernels in SPMD form call (`llvm/device_calls.py`).
+    # Functions that only kernels in SPMD form call (`llvm/device_calls.py`, `codegen/device/library.py`).
+    **{f"lib.near_{name}": same_float for name in ("sin", "cos")},
+    **{f"lib.{name}_of_four": _each for name in ("sin", "cos")},
     **{
         f"gpu.{name}": _fixed(INT64)
         for name in (

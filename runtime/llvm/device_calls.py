@@ -276,8 +276,11 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
 
 
 # The most registers of a thread. Fewer registers mean spills, rarely in inner loops; more registers mean fewer threads
-# to hide the latency of memory: with 64 registers each, a multiprocessor runs 1,024 threads. Estimated.
-_REGISTERS = 64
+# to hide the latency of memory: with 64 registers each, a multiprocessor runs 1,024 threads. Estimated for kernels
+# whose threads wait for each other (of 62 rows of the op table, 7 spill registers; with 40 registers 34). Others are
+# chains of operations on elements, which need few: measured on an H200, one of 8 operations over 1e8 numbers takes
+# 256 us with 40 registers, 265 with 48, 279 with 52; of 105 rows of the op table, one spills 8 bytes.
+_REGISTERS, _REGISTERS_ALONE = 64, 40
 
 
 def _poll(f: FunctionBuilder) -> str:
@@ -313,12 +316,14 @@ class Entry:
         }
     )
 
-    def __init__(self, record: str | None = None) -> None:
-        """record: on this computer, the function that gives a thread's record; None for a GPU."""
+    def __init__(self, record: str | None = None, synchronizes: bool = True) -> None:
+        """record: on this computer, the function that gives a thread's record; None for a GPU. synchronizes: whether
+        threads wait for each other."""
         self.SUPPORT = PTX if record is None else host(record)
         self.MEMORY = MEMORY
         self._convention = "ptx_kernel void" if record is None else "void"
-        self._attributes = f' "nvvm.maxnreg"="{_REGISTERS}"' if record is None else ""
+        registers = _REGISTERS if synchronizes else _REGISTERS_ALONE
+        self._attributes = f' "nvvm.maxnreg"="{registers}"' if record is None else ""
 
     def text(self, symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
         """The function `symbol`, which calls the kernel."""

@@ -303,7 +303,8 @@ class Program:
         types = part_types(callee.result)
         slots = [w.stack(type_) for type_ in types]
         status = w.call("i32", f"@{callee.symbol}", *given, *(f"ptr {slot}" for slot in slots))
-        w.fail(w.binary("icmp ne", status, 0, "i32"), OUT_OF_MEMORY)
+        if callee.allocates:  # nothing else fails
+            w.fail(w.binary("icmp ne", status, 0, "i32"), OUT_OF_MEMORY)
         found = [w.load(type_, slot) for type_, slot in zip(types, slots)]
         made: list[Value | ArrayValue] = []
         for kind in results(callee.result):

@@ -116,3 +116,29 @@ def test_rows_of_all_lengths(emulator: Emulator) -> None:
         found, products = program(x)
         np.testing.assert_allclose(found.numpy(), powers / powers.sum(1, keepdims=True), 1e-5)
         np.testing.assert_array_equal(products.numpy(), x[:, 1:] * x[:, :-1])
+
+
+def test_angles_of_several_trips_share_the_branch_for_far_ones() -> None:
+    text = text_of(lambda x: ag.sin(x) * 2.0 + ag.cos(ag.sin(x)), vector())
+    assert text.count("lib.sin_of_four(") == text.count("lib.cos_of_four(") == 1
+    assert text.count("lib.sin(") == text.count("lib.cos(") == 1  # of the trips that are left
+    assert "of_four" not in text_of(lambda x: ag.sin(x), vector(ag.float64))
+
+
+@pytest.mark.parametrize("size", [1, 5, 8, 301])
+def test_far_angles_among_near_ones(size: int, emulator: Emulator) -> None:
+    random = np.random.default_rng(size)
+    x = random.normal(size=size).astype(np.float32)
+    x[::3] *= np.float32(1e7)
+    x[4::7] = np.float32(3e38)
+    x[2::11], x[3::13], x[1::17] = np.inf, np.nan, -0.0
+    f = ag.function(lambda x: (ag.sin(x), ag.cos(x), ag.where(x > 0.0, ag.sin(x), 1.0)), jit_compile=True)
+    sine, cosine, chosen = [each.numpy() for each in f(x)]
+    with np.errstate(invalid="ignore"):
+        wide = x.astype(np.float64)
+        right, other = np.sin(wide), np.cos(wide)
+    np.testing.assert_allclose(ag.function(lambda x: ag.reduce_max(ag.sin(x[:1])))(x).numpy(), sine[0], rtol=3e-7)
+    np.testing.assert_allclose(sine, right, rtol=3e-7, atol=1e-45)
+    np.testing.assert_allclose(cosine, other, rtol=3e-7, atol=1e-45)
+    np.testing.assert_allclose(chosen, np.where(x > 0, right, 1.0), rtol=3e-7, atol=1e-45)
+    assert np.array_equal(np.signbit(sine[x == 0]), np.signbit(x[x == 0]))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from runtime.codegen.backends import llvm_backend
+from runtime.codegen.device import library as device_library
 from runtime.codegen.math.function_table import FORMULAS
 from runtime.kernel_ir import ir, result_types
 from runtime.kernel_ir.types import (
@@ -114,7 +115,9 @@ def test_every_function_in_the_table_exists() -> None:
     """What the library's functions return is compared with the table where kernels are compiled (`llvm/infer.py`)."""
     library = llvm_backend._library()
     assert set(result_types.FORMULAS) == set(FORMULAS)
+    of_devices = {*device_library.library().functions, *device_library.formulas()}
     known = {*result_types.FORMULAS, *library.functions, *(name for module, name in calls.BUILTINS if module == "lib")}
+    known |= of_devices
     named = {name.removeprefix("lib.") for name in result_types.CALLS if name.startswith("lib.")}
     assert named <= known
     machine = {f"{module}.{name}" for module, name in device_calls.BUILTINS if module == "gpu"}

@@ -128,9 +128,13 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     functions, given = kernel.functions, kernel.given
     signature_text = signature_with(source.signature, given)
     symbol = "kernel"
+    items = [item for function in functions for item in ir.walk(function.body)]
+    called = {each.function for item in items for each in ir.expressions(item) if isinstance(each, ir.Call)}
+    makes_arrays = "np.empty" in called or any(isinstance(item, ir.Alloc) for item in items)
+    synchronizes = makes_arrays or not called.isdisjoint(_SYNCHRONIZING)
     program = Program(functions, library(), builtins=device_calls.BUILTINS, spmd=True)
     try:
-        text = program.text("kernel", signature_text, symbol, device_calls.Entry(record))
+        text = program.text("kernel", signature_text, symbol, device_calls.Entry(record, synchronizes))
     except Unsupported as reason:
         raise NotOnDevice(str(reason)) from reason
     parameters = signature(signature_text)
@@ -143,10 +147,6 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     modules.append(vector_intrinsics.definitions(needs, portable=True))
     stored = written(functions[-1].body)
     changed = tuple(number for number, name in enumerate(functions[-1].parameters) if name in stored)
-    items = [item for function in functions for item in ir.walk(function.body)]
-    called = {each.function for item in items for each in ir.expressions(item) if isinstance(each, ir.Call)}
-    makes_arrays = "np.empty" in called or any(isinstance(item, ir.Alloc) for item in items)
-    synchronizes = makes_arrays or not called.isdisjoint(_SYNCHRONIZING)
     return DeviceModule(
         source.name, text, tuple(each for each in modules if each), result, tuple(parameters), changed, given,
         makes_arrays, shared=kernel.shared, serial=kernel.serial, synchronizes=synchronizes,

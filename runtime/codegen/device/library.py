@@ -411,6 +411,23 @@ def joining_function(kind: str, name: str, join: Join) -> ir.Function:
     return ir.Function(name, function.parameters, body, "library")
 
 
+# Of four angles of float32: few are far, so that their path is a branch for all four. The code of near angles then is
+# one block, in which the assembler can interleave the four.
+_ANGLES = """
+def SIN_of_four(a, b, c, d):
+    sa = lib.near_SIN(a)
+    sb = lib.near_SIN(b)
+    sc = lib.near_SIN(c)
+    sd = lib.near_SIN(d)
+    if abs(a) > FAR or abs(b) > FAR or abs(c) > FAR or abs(d) > FAR:
+        sa = lib.SIN(a)
+        sb = lib.SIN(b)
+        sc = lib.SIN(c)
+        sd = lib.SIN(d)
+    return sa, sb, sc, sd
+"""
+
+
 @functools.cache
 def library() -> Library:
     """The library's functions, with those above instead of the processor's."""
@@ -419,6 +436,7 @@ def library() -> Library:
     text = text.replace("FACTORS\n", FACTORS).replace("PRODUCTS\n", products)
     for name, number in _NUMBERS.items():
         text = text.replace(name, str(number))
+    text += "".join(_ANGLES.replace("SIN", name).replace("FAR", str(gpu_functions.FAR)) for name in ("sin", "cos"))
     return Library(llvm_backend.library_text() + text, formulas)
 
 
@@ -525,5 +543,6 @@ class _ScalarJoined(_Scalar):
 
 @functools.cache
 def formulas() -> dict[str, Any]:
-    """The formulas of functions over floats, by name."""
-    return {name: _Scalar(formula, gpu_functions.FORMULAS.get(name, formula)) for name, formula in FORMULAS.items()}
+    """The formulas of functions over floats, by name; those for near angles are for float32 only."""
+    found = {name: _Scalar(formula, gpu_functions.FORMULAS.get(name, formula)) for name, formula in FORMULAS.items()}
+    return found | {name: _Scalar(formula, formula) for name, formula in gpu_functions.NEAR.items()}

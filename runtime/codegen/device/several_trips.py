@@ -22,20 +22,23 @@ One instruction loads or stores four contiguous elements; in long loops with lit
 at a time. The elements before the first aligned one and behind the last group are left to the loop at the end, which
 takes all if no element is aligned in every array. If a trip's elements aren't contiguous with those of the next trip, a
 thread takes trips that are as far apart as there are threads. The trips are independent, so that their statements may
-be interleaved; each thread adds to a total in the order of its trips.
+be interleaved; each thread adds to a total in the order of its trips. Functions of angles are computed for four trips
+in a call, since they have a branch for far angles (`library.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.device.kernel import Kernel, Strided, fresh_name, names_of
 from runtime.kernel_ir import ir, result_types
+from runtime.kernel_ir.types import FLOAT32
 from runtime.llvm.device_calls import BUILTINS
 
 _VECTOR = 4  # elements that one instruction loads or stores
+_OF_ANGLES = frozenset({"lib.sin", "lib.cos"})
 
 
 def run(kernel: Kernel) -> None:
@@ -83,16 +86,18 @@ class _Trips:
         trips then stand side by side, without branches of a function in between."""
         found: ir.Block = []
 
-        def loaded(part: ir.Expr) -> ir.Expr | None:
-            if not isinstance(part, ir.Load):
+        def apart(part: ir.Expr) -> ir.Expr | None:
+            if not _is_apart(part):
                 return None
-            value = ir.Var(fresh_name("loaded", self.names), part.type)
+            name = "loaded" if isinstance(part, ir.Load) else "turned"
+            part = ir.rebuilt(part, lambda operand: ir.mapped(operand, apart))
+            value = ir.Var(fresh_name(name, self.names), part.type)
             found.append(ir.assign(value, part))
             return value
 
         value = item.value
-        if not isinstance(value, ir.Load) and not _loads_sometimes(value):
-            value = ir.mapped(value, loaded)
+        if not isinstance(value, ir.Load) and not _happens_sometimes(value, _is_apart):
+            value = ir.mapped(value, apart)
         if isinstance(item, ir.Assign):
             return [*found, ir.Assign(item.targets, value)]
         if not isinstance(value, (ir.Var, ir.Const)):
@@ -169,11 +174,13 @@ class _Trips:
             else:
                 found += [_renamed(item, renamed[position]) for item in ir.copied(self.coordinates)]
         for item in self.body:
+            several: ir.Block = []
             for position, values in enumerate(renamed):
                 (other_item,) = ir.copied([item])
                 if vector and position % vector == 0:
                     ir.map_operands(other_item, lambda each: ir.mapped(each, _as_aligned))
-                found.append(_renamed(other_item, values))
+                several.append(_renamed(other_item, values))
+            found += _grouped(several)
         found.append(ir.assign(self.trip, self.trip + step))
         return ir.While(self.trip.compare("<", stop - offsets[-1]), found, self.whole.loop)
 
@@ -238,6 +245,31 @@ def _renamed(item: ir.Statement, values: Mapping[str, ir.Var]) -> ir.Statement:
     return item
 
 
+def _is_of_angle(item: ir.Expr) -> bool:
+    """Whether it is a function of four of whose angles a call takes care."""
+    return isinstance(item, ir.Call) and item.function in _OF_ANGLES and item.type == FLOAT32
+
+
+def _is_apart(item: ir.Expr) -> bool:
+    """Whether it gets a statement of its own."""
+    return isinstance(item, ir.Load) or _is_of_angle(item)
+
+
+def _grouped(block: ir.Block) -> ir.Block:
+    """The same statement for several trips; in place of four calls that compute functions of angles, one."""
+    if not all(isinstance(item, ir.Assign) and _is_of_angle(item.value) for item in block):
+        return block
+    found: ir.Block = []
+    for at in range(0, len(block), 4):
+        group: list[Any] = block[at : at + 4]
+        if len(group) < 4:
+            return [*found, *group]
+        targets = tuple(item.targets[0] for item in group)
+        arguments = [item.value.arguments[0] for item in group]
+        found.append(ir.Assign(targets, ir.call(f"{group[0].value.function}_of_four", *arguments)))
+    return found
+
+
 def _is_access(item: ir.Expr | ir.Statement) -> bool:
     return isinstance(item, (ir.Load, ir.Store))
 
@@ -290,8 +322,14 @@ def _loads(item: ir.Expr) -> bool:
 
 
 def _loads_sometimes(item: ir.Expr) -> bool:
+    return _happens_sometimes(item, lambda each: isinstance(each, ir.Load))
+
+
+def _happens_sometimes(item: ir.Expr, what: Callable[[ir.Expr], bool]) -> bool:
+    """Whether a part of an expression isn't computed each time."""
     parts = (each for each in ir.subexpressions(item) if isinstance(each, (ir.Select, ir.Logic)))
-    return any(_loads(operand) for each in parts for operand in ir.operands(each)[1:])
+    operands = (operand for each in parts for operand in ir.operands(each)[1:])
+    return any(what(each) for operand in operands for each in ir.subexpressions(operand))
 
 
 def offset(index: ir.Expr, trip: ir.Var) -> ir.Expr | None:

@@ -154,9 +154,12 @@ def _cos(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     return _turned(m, x, (shifted - _MAGIC) - 0.5, shifted)
 
 
+FAR = 2.0**15
+
+
 def _far(m: FormulaBuilder, x: SimdValue) -> SimdValue:
     """The mask of arguments whose reduction needs more digits of pi."""
-    return abs(x) > 2.0**15
+    return abs(x) > FAR
 
 
 def _turned_exactly(m: FormulaBuilder, x: SimdValue, further: SimdValue) -> SimdValue:
@@ -190,3 +193,6 @@ FORMULAS = {
     "sin": _SINE,
     "cos": _COSINE,
 }
+
+# Parts of these: the results for arguments that aren't far.
+NEAR = {"near_sin": Function("near_sin", _sin), "near_cos": Function("near_cos", _cos)}
