@@ -214,6 +214,9 @@ DEVICE_SELECTION_CHUNK = 32
 # The sums over rows of windows that the gradient by the filters of each channel is made of. Trades the length of a
 # thread's sum against memory. Estimated.
 DEVICE_CONVOLUTION_SUMS = 1024
+# Rows up to which all threads add rows at computed places one after the other, each thread its own elements, instead of
+# sorting the places. Estimated: sorting takes some ten barriers of the grid.
+DEVICE_FEW_ROWS = 32
 # Rows of a matrix from which all blocks share its factorisation, if there are fewer matrices than blocks. Trades the
 # barrier of the grid for more threads. Estimated.
 DEVICE_LARGE_MATRIX = 128

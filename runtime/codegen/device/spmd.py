@@ -379,13 +379,13 @@ class _Body:
         for each in item.body:
             if isinstance(each, ir.For):
                 shared = self.loops.shared.get(each)
-                if shared is None or shared.fails or not _is_straight(each.body):
+                if shared is None or shared.fails or (shared.totals and not _is_straight(each.body)):
                     return None
                 if shared.totals and found is None:
                     found = each
                 if not (shared.totals or written([each])):
                     return None
-                if writing is None and unit_stride_store(each) is not None:
+                if writing is None and (unit_stride_store(each) is not None or not _is_straight(each.body)):
                     writing = each
             elif not _is_straight([each]):
                 return None

@@ -7,12 +7,12 @@ from typing import Any
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, Dims, Scalar, product
 from runtime.codegen.lower.state import Lowering, emitter
+from runtime.codegen.op_lowerings.computed_rows import check_all, each_element, join_rows, place_at
 from runtime.codegen.op_lowerings.slice import row_view, writable, write, zeros
 from runtime.codegen.op_lowerings.view import bind, filled
 from runtime.codegen.symbolic.ranges import Atom, index_of, is_below, known_range, learn_inside, outside
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import INT64
 
 
 def _any_array(low: Lowering, value: Value) -> Array:
@@ -46,7 +46,11 @@ def _gather(low: Lowering, node: Node) -> None:
     def body(source: ir.Expr, target: ir.Expr) -> ir.Statement:
         return ir.store(out.variable, target, ir.load(array.buffer.variable, source))
 
-    _walk(low, node, array.dims, positions, axis, "GatherV2", body)
+    if low.for_device:
+        _check_places(low, node, positions, array.dims[axis], "GatherV2")
+        _each_on_device(low, array.dims, positions, axis, body)
+    else:
+        _walk(low, node, array.dims, positions, axis, "GatherV2", body)
     low.define(node.outputs[0], Array(out, dims))
 
 
@@ -71,17 +75,8 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
     count = low.atom(product(positions.dims))
     names = [low.index_name(depth) for depth in range(3)]
     with low.nested() as block:
-        row = low.assign(ir.Convert(INT64, ir.load(positions.buffer.variable, names[0])), "row")
-        where, details = place_of(positions.dims, names[0], 2)
-        message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
-        low.fail_when(
-            ir.either(row.compare("<", 0), row.compare(">=", table[axis])),
-            "InvalidArgumentError",
-            message,
-            node,
-            (row, table[axis], *details),
-            label,
-        )
+        row = low.assign(place_at(positions, names[0]), "row")
+        _check_place(low, node, positions, names[0], row, table[axis], label)
     o, j = names[1], names[2]
     base_source: ir.Expr = row if outer == ir.ONE else o * table[axis] + row
     base_target: ir.Expr = names[0] if outer == ir.ONE else o * count + names[0]
@@ -90,6 +85,37 @@ def _walk(low: Lowering, node: Node, table: Dims, positions: Array, axis: int, l
     else:
         innermost = low.for_each(j, inner, [body(base_source * inner + j, base_target * inner + j)])
     low.loop(names[0], count, [*block, innermost if outer == ir.ONE else low.for_each(o, outer, [innermost])])
+
+
+def _check_place(
+    low: Lowering, node: Node, positions: Array, number: ir.Expr, row: ir.Var, size: Atom, label: str
+) -> None:
+    where, details = place_of(positions.dims, number, 2)
+    message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:{label}]"
+    wrong = ir.either(row.compare("<", 0), row.compare(">=", size))
+    low.fail_when(wrong, "InvalidArgumentError", message, node, (row, size, *details), label)
+
+
+def _check_places(low: Lowering, node: Node, positions: Array, size: Atom, label: str) -> None:
+    check_all(
+        low, positions, lambda row: ir.either(row.compare("<", 0), row.compare(">=", size)),
+        lambda number, row: _check_place(low, node, positions, number, row, size, label),
+    )  # fmt: skip
+
+
+def _each_on_device(low: Lowering, table: Dims, positions: Array, axis: int, body: Any) -> None:
+    """`_walk` of places that were checked, where each element is stored once."""
+    outer, inner = low.atom(product(table[:axis])), low.atom(product(table[axis + 1 :]))
+    count = low.atom(product(positions.dims))
+
+    def one(row: ir.Expr, element: ir.Expr) -> ir.Statement:
+        place = place_at(positions, row if outer == ir.ONE else row % count)
+        source = place if outer == ir.ONE else row // count * table[axis] + place
+        if inner == ir.ONE:
+            return body(source, row)
+        return body(source * inner + element, row * inner + element)
+
+    each_element(low, count if outer == ir.ONE else outer * count, inner, one)
 
 
 def place_of(dims: Dims, index: ir.Expr, first: int) -> tuple[str, list[ir.Expr]]:
@@ -129,10 +155,18 @@ def _scatter_add(low: Lowering, node: Node, total: Array, indices: Value, values
     else:
         source, positions = low.array(values), low.array(indices)
 
+        def joined(into: ir.Expr, origin: ir.Expr) -> ir.Expr:
+            return scalars.narrow(into + ir.load(source.buffer.variable, origin), total.dtype)
+
         def body(place: ir.Expr, origin: ir.Expr) -> ir.Statement:
             into = ir.load(total.buffer.variable, place)
-            return ir.set_to(into, scalars.narrow(into + ir.load(source.buffer.variable, origin), total.dtype))
+            return ir.set_to(into, joined(into, origin))
 
+        if low.for_device and product(total.dims[:axis]) == ir.ONE:
+            _check_places(low, node, positions, total.dims[axis], label)
+            join_rows(low, positions, low.atom(product(total.dims[axis + 1 :])), total.buffer, joined)
+            low.define(node.outputs[0], total)
+            return
         _walk(low, node, total.dims, positions, axis, label, body)
     low.define(node.outputs[0], total)
 

@@ -17,12 +17,12 @@ from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.names import rule_expression
 from runtime.codegen.kernel.values import Array, Dims, Virtual, product
 from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
+from runtime.codegen.op_lowerings.computed_rows import check_all, join_rows, place_at
 from runtime.codegen.op_lowerings.gather import place_of
 from runtime.codegen.op_lowerings.view import filled
 from runtime.dtypes import DType
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import INT64
 from runtime.ops.table import OPS
 
 # The op that joins the rows of a segment. A segment without rows gets the interpreter's value.
@@ -64,23 +64,33 @@ def _segments(low: Lowering, node: Node) -> None:
     rows, inner = low.atom(product(ids.dims)), low.atom(product(data.dims[rank:]))
     i, j = low.index_name(0), low.index_name(1)
 
+    def found(into: ir.Expr, source: ir.Expr) -> ir.Expr:
+        operands = [into, ir.load(data.buffer.variable, source)]
+        return scalars.narrow(rule_expression(OPS[op].scalar, operands, [dtype, dtype], dtype), dtype)
+
     def joined(place: ir.Expr, source: ir.Expr) -> ir.Statement:
         into = ir.load(total.buffer.variable, place)
-        found = rule_expression(OPS[op].scalar, [into, ir.load(data.buffer.variable, source)], [dtype, dtype], dtype)
-        return ir.set_to(into, scalars.narrow(found, dtype))
+        return ir.set_to(into, found(into, source))
 
-    with low.nested() as block:
-        segment = low.assign(ir.Convert(INT64, ir.load(ids.buffer.variable, i)), "segment")
+    def check(i: ir.Expr, segment: ir.Var) -> None:
         where, details = place_of(ids.dims, i, 2)
         message = f"segment_ids[{where}] = {{0}} is out of range [0, {{1}})"
         low.fail_when(segment.compare(">=", count), "InvalidArgumentError", message, node, (segment, count, *details))
+
+    low.define(node.outputs[0], Array(total.buffer, dims))
+    if low.for_device:
+        check_all(low, ids, lambda segment: segment.compare(">=", count), check)
+        join_rows(low, ids, inner, total.buffer, found)
+        return
+    with low.nested() as block:
+        segment = low.assign(place_at(ids, i), "segment")
+        check(i, segment)
         if inner == ir.ONE:
             body = joined(segment, i)
         else:
             body = low.for_each(j, inner, [joined(segment * inner + j, i * inner + j)])
         low.branch(segment.compare(">=", 0), [body])
     low.loop(i, rows, block)
-    low.define(node.outputs[0], Array(total.buffer, dims))
 
 
 @emitter("searchsorted")
