@@ -218,9 +218,10 @@ class Program:
                 raise Unsupported(f"{name}, which is declared to return {declared} but returns {types.result}")
             callee.result, callee.allocates = types.result, types.allocates or callee.allocates
             callee.called = frozenset(types.called)
-            self.unrolls = self.unrolls or recurrences.a_trip_count_may_be_constant(function.body)
-            callee.vectors = not recurrences.no_loop_has_vectors(function.body, types.variables)
             if self.writes:
+                if not self.spmd:  # code for threads has no vectors, and all its loops are looked at
+                    self.unrolls = self.unrolls or recurrences.a_trip_count_may_be_constant(function.body)
+                    callee.vectors = not recurrences.no_loop_has_vectors(function.body, types.variables)
                 self._texts.append(self._written(callee, types))
         return callee
 
@@ -235,7 +236,7 @@ class Program:
         w = Writer(self, types, callee.direct)
         function = callee.function
         is_kernel = function.name == "kernel"
-        written = self._may_be_written(function) if self.spmd else ()
+        written = self._may_be_written(function) if self.spmd and is_kernel else ()
         declared: list[str] = []
         count = 0
         for name, type_ in zip(types.parameters, callee.parameters):
