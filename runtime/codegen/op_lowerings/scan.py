@@ -11,6 +11,8 @@ memory, and the inner loop runs along the rows of the block:
             for j in range(first, min(first + 1024, behind)):
                 total[...] = total[...] + x[...]
                 y[...] = total[...]
+
+A GPU's threads take a column each.
 """
 
 from __future__ import annotations
@@ -49,6 +51,9 @@ class _Lines:
         """Adds loops over blocks of columns. start(column): lowers the start of a column, which is numbered over all
         rows of columns. each(row, element, column): lowers a step."""
         low = self.low
+        if low.for_device:
+            self._by_column(start, each)
+            return
         blocks = low.assign((self.behind + cost_model.SCAN_COLUMNS - 1) // cost_model.SCAN_COLUMNS, "blocks")
         count = low.assign(self.before * blocks, "n")
         with low.nested() as block:
@@ -66,6 +71,22 @@ class _Lines:
 
             self.loop(self.step, self.length, row)
         low.nest(self.outer, count, block, self.low.is_large([self.node]))
+
+    def _by_column(self, start: Callable[[ir.Var], None], each: Callable[[ir.Var, ir.Var, ir.Var], None]) -> None:
+        """The same for a GPU, of which a thread takes a column."""
+        low = self.low
+        with low.nested() as block:
+            column = low.assign(self.outer * self.behind + self.column, "column")
+            start(column)
+
+            def element() -> None:
+                row = self.outer * self.length + self.step
+                each(self.step, low.assign(row * self.behind + self.column, "at"), column)
+
+            self.loop(self.step, self.length, element)
+        with low.nested() as outer:
+            low.nest(self.column, self.behind, block, False, may_join=False, independent=True)
+        low.nest(self.outer, self.before, outer, False, may_join=False, independent=True)
 
     def loop(self, index: ir.Var, bounds: Bounds, body: Callable[[], None]) -> None:
         with self.low.nested() as block:
