@@ -38,6 +38,9 @@ Compilation = Generator["Call | None", None, "Call | None"]
 # compiling that code for 500 operands takes a second.
 _MOST_OPERANDS = 64
 _FEW = 2  # nodes, such as a product alone: compiling them again costs little
+# Equal parts of a graph for a GPU, such as updates of variables, up to which they are in one kernel instead of sharing
+# one. Trades launches, of some 10 us each, against the time to compile. Estimated.
+_FEW_LAUNCHES = 16
 # More array operations than this are warned about: LLVM takes some 5 to 15 ms for each.
 _LONG = 600
 
@@ -183,18 +186,18 @@ def _steps(
             return group[0]
         return _Step(graph, True, [node for step in group for node in step.nodes], users, tier_up)
 
-    return graph, given, list(map(joined, _neighbours(steps)))
+    return graph, given, list(map(joined, _neighbours(steps, _FEW_LAUNCHES if for_device else 1)))
 
 
-def _neighbours(steps: Sequence[_Step]) -> list[list[_Step]]:
-    """The steps, where neighbours are one if nothing else shares their kernels, or if they are so short that sharing
-    gains nothing: each kernel costs a call, and loop nests of several kernels can't be fused."""
+def _neighbours(steps: Sequence[_Step], few: int) -> list[list[_Step]]:
+    """The steps, where neighbours are one if no more than `few` could share their kernels, or if they are so short that
+    sharing gains nothing: each kernel costs a call, and loop nests of several kernels can't be fused."""
     count = Counter(step.form for step in steps)
     joined: list[list[_Step]] = []
     is_open = False  # whether more may join the last group
     weight = 0  # of the last group
     for step in steps:
-        may_join = step.native and (count[step.form] == 1 or len(step.nodes) <= _FEW)
+        may_join = step.native and (count[step.form] <= few or len(step.nodes) <= _FEW)
         more = _weight(step.nodes)
         if may_join and is_open and weight + more <= SEGMENT_LIMIT:
             joined[-1].append(step)

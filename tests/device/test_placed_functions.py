@@ -498,3 +498,25 @@ def test_ctrl_c_ends_a_loop() -> None:
         signal.signal(signal.SIGINT, handler)
         thread.join()
     np.testing.assert_array_equal((x + 1.0).numpy(), VECTOR + 1)
+
+
+def test_equal_updates_of_few_variables_are_few_kernels() -> None:
+    """On the processor they share a kernel; on a GPU each would be a launch."""
+    with gpus(), ag.device("GPU:0"):
+        variables = [ag.Variable(ag.ones([size])) for size in range(3, 13)]
+        slots = [ag.Variable(ag.zeros([size])) for size in range(3, 13)]
+
+        @ag.function
+        def update(rate: Any) -> None:
+            for variable, slot in zip(variables, slots):
+                gradient = ag.tanh(variable * 2.0) - ag.sin(variable)
+                slot.assign(0.9 * slot + 0.1 * gradient * gradient)
+                variable.assign_sub(rate * gradient / (ag.sqrt(slot) + 1e-3))
+
+        rate = ag.constant(0.1)
+        update(rate)
+        (line,) = (each for each in update.explain(rate).splitlines() if each.startswith("on GPU:0"))
+    assert "2 kernels" in line
+    x = np.ones(3, np.float32)
+    gradient = np.tanh(x * 2) - np.sin(x)
+    np.testing.assert_allclose(variables[0].numpy(), x - 0.1 * gradient / (np.sqrt(0.1) * gradient + 1e-3), 1e-4)
