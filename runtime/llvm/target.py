@@ -30,6 +30,7 @@ _ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
 
 _DEFINITION = re.compile(r'^define [^@]*@"?(?P<name>[\w.$-]+)"?\((?P<body>.*?)\n}$', re.MULTILINE | re.DOTALL)
 _CALLEE = re.compile(r' call [^@\n]*@"?([\w.$-]+)"?\(')
+_NO_LAYOUT = 'target datalayout = ""'  # llvmlite's modules say so
 _CALL_NUMBER = re.compile(r" // callseq.*$", re.MULTILINE)
 _options = threading.RLock()  # LLVM's options are the process's: held while code is made by them
 
@@ -373,9 +374,10 @@ def _linked(text: str, modules: Iterable[str], machine: Any) -> Any:
 
 def _parsed(text: str, machine: Any = None) -> Any:
     machine = machine or _machine()
-    module = llvm.parse_assembly(text)
+    layout = str(machine.target_data)
+    # Accesses get their alignment while they are parsed: without a layout, that of an int64 would be 4.
+    module = llvm.parse_assembly(f'target datalayout = "{layout}"\n{text.replace(_NO_LAYOUT, "", 1)}')
     module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
     return module
 
 

@@ -84,6 +84,13 @@ def test_products_and_sums_stay_two_roundings() -> None:
     assert "fma" not in text
 
 
+def test_whole_numbers_of_64_bits_are_loaded_at_once() -> None:
+    concrete = ag.function(lambda x: x + 1).get_concrete_function(ag.TensorSpec([None], ag.int64))
+    text = concrete.as_text("ptx")
+    assert "ld.global.v2.b64" in text and "ld.global.b64" in text
+    assert ".b32" not in "".join(line for line in text.splitlines() if "ld.global" in line or "st.global" in line)
+
+
 def test_nothing_is_called_that_a_gpu_lacks() -> None:
     @ag.function
     def program(x: Any) -> Any:
