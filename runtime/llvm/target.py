@@ -166,7 +166,8 @@ def _gpu(processor: str) -> Any:
         found = llvm.Target.from_triple("nvptx64-nvidia-cuda")
     except RuntimeError as error:
         raise Unsupported(f"LLVM: {error}") from error
-    return found.create_target_machine(cpu=processor, features="+ptx80", opt=3)
+    # Level 3 takes a twentieth longer, for the same instructions (ptxas 13.5, all of `benchmarks/gpu.py`).
+    return found.create_target_machine(cpu=processor, features="+ptx80", opt=2)
 
 
 @interrupts_deferred()
