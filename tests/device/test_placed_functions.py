@@ -520,3 +520,20 @@ def test_equal_updates_of_few_variables_are_few_kernels() -> None:
     x = np.ones(3, np.float32)
     gradient = np.tanh(x * 2) - np.sin(x)
     np.testing.assert_allclose(variables[0].numpy(), x - 0.1 * gradient / (np.sqrt(0.1) * gradient + 1e-3), 1e-4)
+
+
+def test_loops_with_barriers_are_counted() -> None:
+    with gpus():
+        x = ag.ones([40]).gpu()
+        halved = ag.function(halved_together)
+        halved(x)
+        assert "1 loop in whose trips all threads wait for each other" in halved.explain(x)
+        twice = ag.function(lambda x: x * 2.0)
+        twice(x)
+        assert "in whose trips" not in twice.explain(x)
+
+
+def halved_together(x: Any) -> Any:
+    while ag.reduce_max(x) > 0.1:
+        x = x * 0.5
+    return x

@@ -60,5 +60,6 @@ class DeviceKernel:
         """How it runs, for `explain`."""
         module = self.module
         found = [f"{_loops(module.shared)} shared by threads"] if module.shared else []
+        found += [f"{_loops(module.waiting)} in whose trips all threads wait for each other"] if module.waiting else []
         found += [f"{_loops(count)} on one thread, since {why}" for why, count in sorted(module.serial.items())]
         return [*found, f"the last call took {self.form}"] if self.form else found

@@ -37,6 +37,7 @@ class DeviceModule:
     makes_arrays    whether it allocates further arrays itself
     shared          how many loops threads share
     serial          reason -> how many loops one thread runs for that reason
+    waiting         how many loops have a barrier of all threads in each trip
     synchronizes    whether threads wait for each other
     """
 
@@ -50,6 +51,7 @@ class DeviceModule:
     makes_arrays: bool
     shared: int
     serial: dict[str, int]
+    waiting: int
     synchronizes: bool
     symbol: str = "kernel"
     most_blocks: int = MOST_BLOCKS
@@ -149,7 +151,7 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     changed = tuple(number for number, name in enumerate(functions[-1].parameters) if name in stored)
     return DeviceModule(
         source.name, text, tuple(each for each in modules if each), result, tuple(parameters), changed, given,
-        makes_arrays, shared=kernel.shared, serial=kernel.serial, synchronizes=synchronizes,
+        makes_arrays, shared=kernel.shared, serial=kernel.serial, waiting=kernel.waiting, synchronizes=synchronizes,
     )  # fmt: skip
 
 

@@ -71,6 +71,7 @@ class Kernel:
     given        the arrays that the host allocates for it, after its other arguments
     shared       how many loops threads share
     serial       reason -> how many loops one thread runs for that reason
+    waiting      how many loops have a barrier of all threads in each trip
     strided      the loops over a thread's own trips
     """
 
@@ -82,6 +83,7 @@ class Kernel:
     given: Given = field(default_factory=Given)
     shared: int = 0
     serial: dict[str, int] = field(default_factory=dict)
+    waiting: int = 0
     strided: dict[ir.Statement, Strided] = field(default_factory=dict)
 
     @classmethod

@@ -537,10 +537,17 @@ class _Body:
         elif self.pending and not ends:
             self._barrier()
         body, self.out, self.pending = self.out, outer, at_test
+        self.kernel.waiting += self._meets(body)
         if isinstance(item, ir.While):
             self.out.append(ir.While(item.test, body, item.loop))
         else:
             self.out.append(ir.For(item.index, item.start, item.stop, item.step, body, item.nest))
+
+    def _meets(self, block: ir.Block) -> bool:
+        """Whether all threads wait for each other in a block."""
+        called = _called(ir.Function("", (), block))
+        meeting = {each.name for each in self.rewriter.made if "gpu.barrier" in _called(each)}
+        return "gpu.barrier" in called or not called.isdisjoint(meeting)
 
     def _only_writes_rows(self, item: ir.For | ir.While) -> bool:
         """Whether the trips of a loop are independent, and threads exchange nothing in them: no barrier is needed
