@@ -277,9 +277,9 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
 
 # The most registers of a thread. Fewer registers mean spills, rarely in inner loops; more registers mean fewer threads
 # to hide the latency of memory: with 64 registers each, a multiprocessor runs 1,024 threads. Estimated for kernels
-# whose threads wait for each other (of 62 rows of the op table, 7 spill registers; with 40 registers 34). Others are
-# chains of operations on elements, which need few: measured on an H200, one of 8 operations over 1e8 numbers takes
-# 256 us with 40 registers, 265 with 48, 279 with 52; of 105 rows of the op table, one spills 8 bytes.
+# whose threads wait for each other or share rows (of 62 rows of the op table, 7 spill registers; with 40 registers 34).
+# Others are chains of operations on elements, which need few: measured on an H200, one of 8 operations over 1e8 numbers
+# takes 256 us with 40 registers, 265 with 48, 279 with 52; of 105 rows of the op table, one spills 8 bytes.
 _REGISTERS, _REGISTERS_ALONE = 64, 40
 
 
@@ -316,13 +316,13 @@ class Entry:
         }
     )
 
-    def __init__(self, record: str | None = None, synchronizes: bool = True) -> None:
-        """record: on this computer, the function that gives a thread's record; None for a GPU. synchronizes: whether
-        threads wait for each other."""
+    def __init__(self, record: str | None = None, work_together: bool = True) -> None:
+        """record: on this computer, the function that gives a thread's record; None for a GPU. work_together: whether
+        threads wait for each other, or share rows."""
         self.SUPPORT = PTX if record is None else host(record)
         self.MEMORY = MEMORY
         self._convention = "ptx_kernel void" if record is None else "void"
-        registers = _REGISTERS if synchronizes else _REGISTERS_ALONE
+        registers = _REGISTERS if work_together else _REGISTERS_ALONE
         self._attributes = f' "nvvm.maxnreg"="{registers}"' if record is None else ""
 
     def text(self, symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:

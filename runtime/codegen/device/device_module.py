@@ -136,7 +136,12 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     synchronizes = makes_arrays or not called.isdisjoint(_SYNCHRONIZING)
     program = Program(functions, library(), builtins=device_calls.BUILTINS, spmd=True)
     try:
-        text = program.text("kernel", signature_text, symbol, device_calls.Entry(record, synchronizes))
+        text = program.text(
+            "kernel",
+            signature_text,
+            symbol,
+            device_calls.Entry(record, synchronizes or not called.isdisjoint(_SHARING)),
+        )
     except Unsupported as reason:
         raise NotOnDevice(str(reason)) from reason
     parameters = signature(signature_text)
@@ -156,6 +161,7 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
 
 
 _SYNCHRONIZING = {"gpu.barrier", "gpu.block_barrier", "gpu.interrupted"}
+_SHARING = {"gpu.shuffle", "gpu.warp_barrier"}  # of rows by the lanes of warps
 
 
 def signature_with(signature_text: str, given: Given) -> str:
