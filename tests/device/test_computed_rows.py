@@ -65,3 +65,24 @@ def test_the_first_place_that_is_wrong_is_told(count: int) -> None:
         values = ag.ones([count, 2]).gpu()
         with pytest.raises(ag.errors.InvalidArgumentError, match=r"segment_ids\[1\] = 7 is out of range \[0, 5\)"):
             ag.function(lambda v, i: ag.math.unsorted_segment_sum(v, i, 5))(values, given[1])
+
+
+@pytest.mark.parametrize("sizes", [(37, 5, 50), (None, None, 50)], ids=str)
+@pytest.mark.parametrize("k", [0, 1, 4])
+def test_rows_are_sorted_together(sizes: tuple[int | None, ...], k: int) -> None:
+    """Equal numbers keep their order, and NaN comes last, or first where the largest are wanted."""
+    x = RANDOM.normal(size=(37, 5, 50)).astype(np.float32).round(1)
+    x[0, 0, 3] = np.nan
+
+    def program(x: Any) -> Any:
+        return (*ag.nn.top_k(x, k), ag.argsort(x), ag.sort(x, direction="DESCENDING"))
+
+    signature = [ag.TensorSpec(sizes, ag.float32)]
+    expected = ag.function(program, input_signature=signature)(ag.constant(x))
+    with gpus(blocks=2, threads=3):
+        given, function = ag.constant(x).gpu(), ag.function(program, input_signature=signature)
+        for one, other in zip(function(given), expected, strict=True):
+            np.testing.assert_array_equal(one.numpy(), other.numpy())
+        text = function.explain(given)
+    assert "on one thread" not in text
+    assert "in whose trips" not in text

@@ -99,38 +99,41 @@ TILED
 FACTORS
 
 
-def order_of_row(x, begin, length, descending, positions, keys, other_keys, other_positions):
+def order_of_rows(x, rows, length, descending, positions, keys, other_keys, other_positions):
+    size = rows * length
     i = gpu.thread()
-    while i < length:
-        keys[begin + i] = x[begin + i]
-        positions[begin + i] = i
+    while i < size:
+        keys[i] = x[i]
+        positions[i] = i % length
         i = i + gpu.threads()
     gpu.barrier()
     width = 1
     swapped = False
     while width < length:
         if swapped:
-            merged_runs(other_keys, other_positions, begin, length, width, descending, keys, positions)
+            merged_runs(other_keys, other_positions, size, length, width, descending, keys, positions)
         else:
-            merged_runs(keys, positions, begin, length, width, descending, other_keys, other_positions)
+            merged_runs(keys, positions, size, length, width, descending, other_keys, other_positions)
         gpu.barrier()
         swapped = not swapped
         width = width * 2
     if swapped:
         i = gpu.thread()
-        while i < length:
-            positions[begin + i] = other_positions[begin + i]
+        while i < size:
+            positions[i] = other_positions[i]
             i = i + gpu.threads()
         gpu.barrier()
 
 
-def merged_runs(keys, positions, begin, length, width, descending, out_keys, out_positions):
-    i = gpu.thread()
-    while i < length:
+def merged_runs(keys, positions, size, length, width, descending, out_keys, out_positions):
+    number = gpu.thread()
+    while number < size:
+        i = number % length
+        begin = number - i
         first = i // (2 * width) * (2 * width)
         middle = min(first + width, length)
         last = min(middle + width, length)
-        key = keys[begin + i]
+        key = keys[number]
         is_left = i < middle
         low = middle if is_left else first
         high = last if is_left else middle
@@ -151,8 +154,8 @@ def merged_runs(keys, positions, begin, length, width, descending, out_keys, out
         # The position in its own run, and the number of elements of the other run before it.
         to = begin + first + (i - first if is_left else i - middle) + low - skipped
         out_keys[to] = key
-        out_positions[to] = positions[begin + i]
-        i = i + gpu.threads()
+        out_positions[to] = positions[number]
+        number = number + gpu.threads()
 
 
 def log_gamma(y):

@@ -3,7 +3,7 @@
 The places are checked first, all at once, so that the loops over rows can't end early. Rows that are added up, or
 joined otherwise, are sorted by their places; each place then joins its rows in their order, as the processor does:
 
-    for i in range(n):                             lib.order_of_row(places, …, order, …)
+    for i in range(n):                             lib.order_of_rows(places, …, order, …)
         place = places[i]                          for k in range(n): ranked[k] = places[order[k]]
         for j in range(m):                         for k in range(n):                       # warps share the rows
             y[place * m + j] += x[i * m + j]   →       if ranked[k] isn't ranked[k - 1]:
@@ -83,7 +83,7 @@ def join_rows(
     dtype = places.buffer.dtype
     keys, other_keys = low.new_buffer(count, dtype, "keys"), low.new_buffer(count, dtype, "other_keys")
     arrays = order.variable, keys.variable, other_keys.variable, other_order.variable
-    low.add(ir.Run(ir.call("lib.order_of_row", places.buffer.variable, 0, count, ir.FALSE, *arrays)))
+    low.add(ir.Run(ir.call("lib.order_of_rows", places.buffer.variable, 1, count, ir.FALSE, *arrays)))
     ranked = low.new_buffer(count, dtype, "ranked")
     k, j, r = (low.index_name(depth) for depth in (_ROW, _ELEMENT, _TERM))
     of_order = ir.load(places.buffer.variable, ir.Convert(INT64, ir.load(order.variable, k)))

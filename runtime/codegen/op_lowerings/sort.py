@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from runtime import dtypes
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
-from runtime.codegen.kernel.values import Array, Dims, product
+from runtime.codegen.kernel.values import Array, Buffer, Dims, product
 from runtime.codegen.lower.state import LEFT_TO_LIBRARIES, REFUSALS, Lowering, emitter
+from runtime.codegen.op_lowerings.computed_rows import check_all, each_element, place_at
 from runtime.codegen.op_lowerings.gather import place_of
 from runtime.codegen.op_lowerings.slice import zeros
 from runtime.codegen.op_lowerings.view import filled
+from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
@@ -68,17 +70,22 @@ def _each_row(low: Lowering, node: Node, rows: ir.Expr, call: Callable[[ir.Expr]
 def _argsort(low: Lowering, node: Node) -> None:
     array, output = low.array(node.inputs[0]), node.outputs[0]
     rows, length = low.atom(product(array.dims[:-1])), low.atom(array.dims[-1])
-    size = product(array.dims)
-    out, other = low.new_buffer(size, dtypes.int32, output.name), low.new_buffer(size, dtypes.int32, "other_at")
-    keys, other_keys = low.new_buffer(size, array.dtype, "keys"), low.new_buffer(size, array.dtype, "other_keys")
-    _each_row(
-        low, node, rows,
-        lambda row: ir.call(
-            "lib.order_of_row", array.buffer.variable, row * length, length, ir.truth(node.attrs["descending"]),
-            out.variable, keys.variable, other_keys.variable, other.variable,
-        ),
-    )  # fmt: skip
+    out, *scratch = _order_buffers(low, array, output.name)
     low.define(output, Array(out, array.dims))
+    arrays = [each.variable for each in (out, *scratch)]
+    x, descending = array.buffer.variable, ir.truth(node.attrs["descending"])
+    if low.for_device:  # all threads sort all rows at once
+        low.add(ir.Run(ir.call("lib.order_of_rows", x, rows, length, descending, *arrays)))
+        return
+    _each_row(low, node, rows, lambda row: ir.call("lib.order_of_row", x, row * length, length, descending, *arrays))
+
+
+def _order_buffers(low: Lowering, array: Array, name: str | None) -> list[Buffer]:
+    """For positions, and scratch memory: keys, other keys and other positions."""
+    size = product(array.dims)
+    order, other = low.new_buffer(size, dtypes.int32, name), low.new_buffer(size, dtypes.int32, "other_at")
+    keys, other_keys = low.new_buffer(size, array.dtype, "keys"), low.new_buffer(size, array.dtype, "other_keys")
+    return [order, keys, other_keys, other]
 
 
 @emitter("top_few")
@@ -90,6 +97,11 @@ def _top_few(low: Lowering, node: Node) -> None:
         message = f"input must have at least k columns. Had {{0}}, needed {k}"
         low.fail_when(length.compare("<", k), "InvalidArgumentError", message, node, (length,), node.op.label)
     values, places = (low.new_buffer(product(dims), output.dtype, output.name) for output in node.outputs)
+    for output, found in zip(node.outputs, (values, places)):
+        low.define(output, Array(found, dims))
+    if low.for_device:
+        _top_of_sorted_rows(low, array, rows, length, values, places, k)
+        return
     _each_row(
         low, node, rows,
         lambda row: ir.call(
@@ -97,8 +109,26 @@ def _top_few(low: Lowering, node: Node) -> None:
             places.variable, row * k, k,
         ),
     )  # fmt: skip
-    for output, found in zip(node.outputs, (values, places)):
-        low.define(output, Array(found, dims))
+
+
+def _top_of_sorted_rows(
+    low: Lowering, array: Array, rows: Atom, length: Atom, values: Buffer, places: Buffer, k: int
+) -> None:
+    """The same for a GPU, whose threads sort all rows at once."""
+    buffers = _order_buffers(low, array, "order")
+    x, arrays = array.buffer.variable, [each.variable for each in buffers]
+    low.add(ir.Run(ir.call("lib.order_of_rows", x, rows, length, ir.TRUE, *arrays)))
+    count, number = ir.as_expr(k), rows * k
+
+    def at(element: ir.Expr) -> ir.Load:
+        return ir.load(buffers[0].variable, element // count * length + element % count)
+
+    def value(element: ir.Expr, _: ir.Expr) -> ir.Statement:
+        place = element // count * length + ir.Convert(INT64, at(element))
+        return ir.store(values.variable, element, ir.load(x, place))
+
+    each_element(low, number, ir.ONE, lambda element, _: ir.store(places.variable, element, at(element)))
+    each_element(low, number, ir.ONE, value)
 
 
 def _row_of_table(low: Lowering, table: Dims, places: Dims, row: ir.Expr) -> ir.Expr:
@@ -120,18 +150,34 @@ def _take_along(low: Lowering, node: Node) -> None:
     _need_equal_leads(low, node, array.dims, positions.dims, or_one=True)
     rows, length, count = low.atom(product(positions.dims[:-1])), low.atom(array.dims[-1]), positions.dims[-1]
     out = low.new_buffer(product(positions.dims), array.dtype, node.outputs[0].name)
+    low.define(node.outputs[0], Array(out, positions.dims))
+
+    def is_wrong(taken: ir.Expr) -> ir.Expr:
+        return ir.either(taken.compare("<", 0), taken.compare(">=", length))
+
+    def check(number: ir.Expr, taken: ir.Var) -> None:
+        where, details = place_of(positions.dims, number, 2)
+        message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:TakeAlong]"
+        low.fail_when(is_wrong(taken), "InvalidArgumentError", message, node, (taken, length, *details), "TakeAlong")
+
+    if low.for_device:
+
+        def one(number: ir.Expr, _: ir.Expr) -> ir.Statement:
+            row = _row_of_table(low, array.dims, positions.dims, low.assign(number // count, "row"))
+            source = row * length + place_at(positions, number)
+            return ir.store(out.variable, number, ir.load(array.buffer.variable, source))
+
+        check_all(low, positions, is_wrong, check)
+        each_element(low, rows * count, ir.ONE, one)
+        return
     i, j = low.index_name(0), low.index_name(1)
     with low.nested() as start:
         row = _row_of_table(low, array.dims, positions.dims, i)
     with low.nested() as block:
-        taken = low.assign(ir.Convert(INT64, ir.load(positions.buffer.variable, i * count + j)), "taken")
-        where, details = place_of(positions.dims, i * count + j, 2)
-        message = f"indices[{where}] = {{0}} is not in [0, {{1}}) [Op:TakeAlong]"
-        wrong = ir.either(taken.compare("<", 0), taken.compare(">=", length))
-        low.fail_when(wrong, "InvalidArgumentError", message, node, (taken, length, *details), "TakeAlong")
+        taken = low.assign(place_at(positions, i * count + j), "taken")
+        check(i * count + j, taken)
         low.add(ir.store(out.variable, i * count + j, ir.load(array.buffer.variable, row * length + taken)))
     low.loop(i, rows, [*start, low.for_each(j, count, block)])
-    low.define(node.outputs[0], Array(out, positions.dims))
 
 
 def _adjoint_refusal(node: Node) -> str | None:

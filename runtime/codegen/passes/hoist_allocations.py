@@ -34,7 +34,7 @@ _TRANSIENT = frozenset(
     f"lib.{name}"
     for name in (
         "matmul", "gemm", "solved", "all_true", "add_rows", "nonfinite", "fill_words", "fill_truncated", "draw_classes",
-        "order_of_row", "top_of_row", "distinct", "solve_each", "cholesky_of_each", "substitute_each",
+        "order_of_row", "order_of_rows", "top_of_row", "distinct", "solve_each", "cholesky_of_each", "substitute_each",
         "suppress_boxes", "copy_windows", "fill_places", "pad_rows", "transpose_matrix", "indirect_gemm",
     )
 )  # fmt: skip
