@@ -25,7 +25,7 @@ from runtime.codegen.device.counted_loops import leaves
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import Array, Type
+from runtime.kernel_ir.types import INT64, Array, Type
 from runtime.llvm.optimize.outer_loop_plan import Uses
 
 # Commutative functions that join two partial results.
@@ -90,7 +90,8 @@ def analysed(function: ir.Function, types: Mapping[str, Type | None], writes: Ca
     _Liveness(found.live).block(function.body, set(), None, None)
     arrays = {name for name, type_ in types.items() if isinstance(type_, Array)}
     found.memory = _memory(function, arrays, exchanges=True)
-    _Search(found, arrays, writes, _memory(function, arrays, exchanges=False)).block(function.body, set(), False)
+    memory = _memory(function, arrays, exchanges=False)
+    _Search(found, arrays, writes, memory, _invariants(function)).block(function.body, set(), False)
     return found
 
 
@@ -183,8 +184,12 @@ def _new(value: ir.Call) -> set[str]:
 
 
 class _Search:
-    def __init__(self, found: Loops, arrays: set[str], writes: Callable[[str], bool], memory: dict[str, str]) -> None:
+    def __init__(
+        self, found: Loops, arrays: set[str], writes: Callable[[str], bool], memory: dict[str, str],
+        invariants: Mapping[str, Polynomial],
+    ) -> None:  # fmt: skip
         self._found, self._arrays, self._writes, self._memory = found, arrays, writes, memory
+        self._invariants = invariants
         self._uses = Uses()
 
     def block(self, block: ir.Block, fresh: set[str], in_nest: bool) -> None:
@@ -294,7 +299,7 @@ class _Search:
                 stores.setdefault(item.array.name, []).append(item.index)
         if not stores:
             return True
-        subscripts = _Subscripts(loop)
+        subscripts = _Subscripts(loop, self._invariants)
         for indices in stores.values():
             found = [subscripts.terms(index) for index in indices]
             first = found[0]
@@ -459,11 +464,37 @@ def _scan(name: str, block: ir.Block) -> Scan | None:
 # --- subscripts ------------------------------------------------------------------------------------------------------
 
 
+def _invariants(function: ir.Function) -> dict[str, Polynomial]:
+    """The sizes that a function computes outside of loops and branches, once, as polynomials of others."""
+    times = Counter(name for item in ir.walk(function.body) for name in ir.targets(item))
+    found: dict[str, Polynomial] = {}
+
+    def terms(item: ir.Expr) -> Polynomial | None:
+        if isinstance(item, ir.Const) and isinstance(item.value, int):
+            return Polynomial.of(int(item.value))
+        if isinstance(item, ir.Var):
+            is_fixed = times[item.name] == (item.name not in function.parameters)
+            return found.get(item.name) or (Polynomial.of(item) if is_fixed else None)
+        if isinstance(item, ir.Binary) and item.op in "+-*" and item.type == INT64:
+            left, right = terms(item.left), terms(item.right)
+            if left is not None and right is not None:
+                return left * right if item.op == "*" else left + right if item.op == "+" else left - right
+        return None
+
+    for item in function.body:
+        if isinstance(item, ir.Assign) and len(item.targets) == 1 and times[item.targets[0]] == 1:
+            value = terms(item.value)
+            if value is not None and item.targets[0] not in function.parameters:
+                found[item.targets[0]] = value
+    return found
+
+
 class _Subscripts:
     """Offsets in arrays as polynomials of loop invariants and of the indices of inner loops."""
 
-    def __init__(self, loop: ir.For) -> None:
-        self._index, self._loop = loop.index, loop
+    def __init__(self, loop: ir.For, invariants: Mapping[str, Polynomial]) -> None:
+        """invariants: see `_invariants`."""
+        self._index, self._loop, self._invariants = loop.index, loop, invariants
         self._inner: dict[str, list[ir.For]] = {}
         self._values: dict[str, ir.Expr | None] = {}
         for item in ir.walk(loop.body):
@@ -478,8 +509,10 @@ class _Subscripts:
         if isinstance(item, ir.Const) and isinstance(item.value, int):
             return Polynomial.of(int(item.value))
         if isinstance(item, ir.Var):
-            if item.name == self._index or item.name in self._inner or item.name not in self._values:
+            if item.name == self._index or item.name in self._inner:
                 return Polynomial.of(item)
+            if item.name not in self._values:
+                return self._invariants.get(item.name) or Polynomial.of(item)
             value = self._values[item.name]
             return None if value is None else self.terms(value)
         if isinstance(item, ir.Convert) and item.target.kind in "iu" and item.target.bits == 64:
@@ -552,7 +585,7 @@ def unit_stride_store(loop: ir.For) -> tuple[str, ir.Expr] | None:
     array, index = stores[0].array, stores[0].index
     if not isinstance(array, ir.Var) or any((each.array, each.index) != (array, index) for each in stores):
         return None
-    terms = _Subscripts(loop).terms(index)
+    terms = _Subscripts(loop, {}).terms(index)
     factor = None if terms is None else terms.factor_of(loop.index)
     if factor is None or factor.number != 1 or not ir.variables(index).isdisjoint(ir.assigned(loop.body)):
         return None
