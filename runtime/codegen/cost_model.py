@@ -187,10 +187,13 @@ STRIP_TRIPS = 1 << 22
 # Trades the cost of a barrier across blocks against more threads. Measured on an H200: a trip with a maximum over 4,000
 # numbers took 2.2 us in one block, 2.8 in 16; over 16,000 4.7 and 3.4.
 DEVICE_ONE_BLOCK = 1 << 13
-# Elements for each thread of a grid with barriers, up to the most blocks that can run at the same time. Trades threads
-# against the barrier, which takes longer with more blocks. Measured on an H200: over 64,000 numbers a trip took 3.6 us
-# in 66 blocks of 256, 4.4 in 250; over 1,000,000 10.5 in 132, 8.1 in 264.
+# Elements for each thread of a grid with barriers: of blocks of 256 threads, as long as there are fewer than
+# multiprocessors; and of larger blocks, one for each multiprocessor. Trades threads against the barrier, which takes
+# longer with more blocks and more threads. Measured on an H200 (132 multiprocessors), trips with a maximum over
+# 100,000 numbers: 3.4 us in 98 blocks of 256, 7.9 in 528; over 1,000,000: 6.2 in 132 of 512, 6.8 in 132 of 256, 6.9 in
+# 132 of 1,024, 9.2 in 528 of 256; over 10,000,000: 49 in 132 of 1,024, 50 in 132 of 512, 52 in 528 of 256.
 DEVICE_ELEMENTS = 4
+DEVICE_WIDE_ELEMENTS = 16
 # In a loop without branches: the trips that a thread takes at a time, the vectors of trips, and the most work of all of
 # them, in subexpressions; DEVICE_CALL is what a division or a call counts as. Trades the latency of memory against
 # registers. Estimated.

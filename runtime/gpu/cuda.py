@@ -398,7 +398,8 @@ class Cuda:
             self.driver("cuOccupancyMaxActiveBlocksPerMultiprocessor", byref(blocks), function, BLOCK, 0)
             self.driver("cuFuncGetAttribute", byref(most), _MOST_THREADS, function)
         count = min(max(blocks.value, 1) * self.multiprocessors, module.most_blocks)
-        limits = Limits(count, count if self._cooperative else 1, most.value)
+        wide = min(self.multiprocessors, module.most_blocks)  # a multiprocessor runs one block of any size
+        limits = Limits(count, *((count, most.value, wide) if self._cooperative else (1, most.value, 1)))
         return _Kernel(self, module.name, loaded, function, limits, module.kinds)
 
     def _assembled(self, ptx: str, symbol: str) -> bytes:

@@ -106,7 +106,7 @@ class Emulator:
             np.matmul(left, matrix(b, inner, columns, product.flip_b), out=matrix(out, rows, columns))
 
     def limits(self, kernel: Any) -> Limits:
-        return Limits(self.shape.blocks, self.shape.blocks, self.shape.block_size, self.shape)
+        return Limits(self.shape.blocks, self.shape.blocks, self.shape.block_size, fixed=self.shape)
 
     def finish(self) -> None:
         """Launches end before `launch` does."""

@@ -37,12 +37,13 @@ BLOCK = 256  # threads of a block, where a launch has several
 @dataclass(frozen=True)
 class Limits:
     """Of a kernel: how many blocks of `BLOCK` threads a GPU runs at a time (`blocks`), how many may wait for each other
-    (`cooperative`), and how many threads the only block of a launch may have. An emulated GPU's launches have `fixed`
-    blocks."""
+    (`cooperative`), how many threads a block may have, and how many blocks of so many threads may wait for each other
+    (`wide_blocks`). An emulated GPU's launches have `fixed` blocks."""
 
     blocks: int
     cooperative: int
     block_size: int
+    wide_blocks: int = 1
     fixed: Shape | None = None
 
 

@@ -119,17 +119,22 @@ def test_a_function(driver: Pretended) -> None:
 
 
 def test_forms_of_launches(driver: Pretended) -> None:
-    """As many threads as there is work for: one block or a cooperative grid, or threads that don't wait at all."""
+    """As many threads as there is work for: one block or a cooperative grid, whose blocks grow once each multiprocessor
+    has one, or threads that don't wait at all."""
     large = ag.constant(np.ones(100_000, np.float32)).gpu()
     total = ag.function(lambda x: ag.reduce_sum(x))
     total(large).numpy()
-    assert driver.launches[-1] == Shape(8, 256)  # as many as run at a time
-    assert driver["cooperative_launches"] == 1
+    assert driver.launches[-1] == Shape(4, 768)  # as many as run at a time
+    total(ag.constant(np.ones(30_000, np.float32)).gpu()).numpy()
+    assert driver.launches[-1] == Shape(4, 512)
+    assert driver["cooperative_launches"] == 2
     total(ag.constant(VECTOR).gpu()).numpy()
     assert driver.launches[-1] == Shape(1, 64)
     ag.function(lambda x: ag.sqrt(x) + 1.0)(large).numpy()
     assert driver.launches[-1] == Shape(8, 256)
-    assert driver["cooperative_launches"] == 1
+    rows = ag.constant(np.ones((12_500, 8), np.float32)).gpu()
+    ag.function(lambda x: ag.reduce_sum(x @ ag.transpose(x[:8])))(rows).numpy()
+    assert driver.launches[-1] == Shape(8, 256)  # tiles are for so many threads
 
     ag.function(lambda x: ag.stack([x[0] * 2.0, x[1]]))(large[:100]).numpy()
     assert driver.launches[-1] == Shape(1, 32)

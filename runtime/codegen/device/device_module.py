@@ -39,6 +39,8 @@ class DeviceModule:
     serial          reason -> how many loops one thread runs for that reason
     waiting         how many loops have a barrier of all threads in each trip
     synchronizes    whether threads wait for each other
+    takes_wide_blocks
+                    whether blocks of more than `BLOCK` threads have work for all: tiles of products have it for so many
     """
 
     name: str
@@ -53,6 +55,7 @@ class DeviceModule:
     serial: dict[str, int]
     waiting: int
     synchronizes: bool
+    takes_wide_blocks: bool
     symbol: str = "kernel"
     most_blocks: int = MOST_BLOCKS
 
@@ -157,6 +160,7 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     return DeviceModule(
         source.name, text, tuple(each for each in modules if each), result, tuple(parameters), changed, given,
         makes_arrays, shared=kernel.shared, serial=kernel.serial, waiting=kernel.waiting, synchronizes=synchronizes,
+        takes_wide_blocks=synchronizes and "gpu.store_shared" not in called,
     )  # fmt: skip
 
 

@@ -126,6 +126,9 @@ class Launches:
             if blocks <= 1 or (module.synchronizes and elements <= cost_model.DEVICE_ONE_BLOCK):
                 whole = -(-elements // _WARP) * _WARP
                 shape = Shape(1, max(_WARP, min(whole, limits.block_size // _WARP * _WARP)))
+            elif module.takes_wide_blocks and blocks > limits.wide_blocks > 1:
+                size = -(-elements // (limits.wide_blocks * cost_model.DEVICE_WIDE_ELEMENTS) // BLOCK) * BLOCK
+                shape = Shape(limits.wide_blocks, max(BLOCK, min(size, limits.block_size // _WARP * _WARP)))
             else:
                 shape = Shape(blocks, BLOCK)
         if len(self.forms) > _SHAPES:
