@@ -194,10 +194,9 @@ class Variable(Operators, metaclass=_MadeByCreators):
         """An array where the variable is."""
         if self._place is None:
             return array.on_host() if array.__class__ is DeviceArray else array
-        array = on_gpu(array, self._place)
-        array.note = f"the variable '{self._name}'"
-        if array.is_there:
-            array.buffer().note = array.note
+        if array.__class__ is not DeviceArray or array.place is not self._place:
+            array = on_gpu(array, self._place)
+        array.describe(f"the variable '{self._name}'")
         return array
 
     def _declare(self, type_: TensorType, shape: Any, trainable: bool | None) -> None:

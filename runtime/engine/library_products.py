@@ -59,6 +59,10 @@ def _multiplications(shapes: Sequence[tuple[int, ...]], attrs: dict[str, Any]) -
     return max(math.prod(a), math.prod(a[-2:]) * math.prod(b[:-2])) * columns
 
 
+_UNSEEN = object()
+_PLANS = 100  # the most shapes of operands that a product remembers
+
+
 class LibraryProduct:
     """A graph of one product. kernel: makes the kernel that computes it where the library doesn't."""
 
@@ -72,6 +76,7 @@ class LibraryProduct:
             self._constant(constants[value]) if value in constants else part.inputs.index(value)
             for value in self._node.inputs
         ]
+        self._plans: dict[Any, Any] = {}  # by the operands' shapes
         self.calls = 0
 
     def _constant(self, node: Node) -> DeviceArray:
@@ -79,22 +84,27 @@ class LibraryProduct:
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         a, b = (values[each] if isinstance(each, int) else each for each in self._operands)
-        product = self._planned(a, b)
-        if product is None:
+        key = a.shape, b.shape
+        planned = self._plans.get(key, _UNSEEN)
+        if planned is _UNSEEN:
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            planned = self._plans[key] = self._planned(a, b)
+        if planned is None:
             if self._kernel is None:
                 self._kernel = self._make()
             return self._kernel(values)
         self.calls += 1
-        return [self._multiplied(self._here(a), self._here(b), *product)]
+        return [self._multiplied(self._here(a), self._here(b), *planned)]
 
     def _here(self, value: Any) -> DeviceArray:
         if value.__class__ is DeviceArray:
             return value.moved_to(self._place)
         return DeviceArray(self._place, value.shape, value.dtype, value, note="an operand of 'matmul'")
 
-    def _planned(self, a: Any, b: Any) -> tuple[tuple[int, ...], dict[str, Any]] | None:
-        """The result's shape and the product, without addresses; None where it is a kernel's: it is small, or fails, or
-        its batch is broadcast in another way than as a whole."""
+    def _planned(self, a: Any, b: Any) -> tuple[tuple[int, ...], Callable[[int, int, int], None]] | None:
+        """The result's shape, and what multiplies; None where it is a kernel's: it is small, or fails, or its batch is
+        broadcast in another way than as a whole."""
         attrs = self._node.attrs
         flip_a, flip_b = attrs["transpose_a"], attrs["transpose_b"]
         rows, inner = a.shape[-2:][::-1] if flip_a else a.shape[-2:]
@@ -110,17 +120,17 @@ class LibraryProduct:
         sizes = rows * inner, inner * columns
         apart = (*(size if mine > 1 else 0 for size, mine in zip(sizes, counts)), rows * columns)
         if counts[1] == 1 and not flip_a:  # one product of more rows
-            product = {"rows": rows * count, "count": 1, "apart": (0, 0, 0)}
+            high, number, distances = rows * count, 1, (0, 0, 0)
         else:
-            product = {"rows": rows, "count": count, "apart": apart}
-        return (*batch, rows, columns), {
-            "inner": inner, "columns": columns, "flip_a": flip_a, "flip_b": flip_b, **product,
-        }  # fmt: skip
+            high, number, distances = rows, count, apart
+        product = Product(8 * a.dtype.itemsize, high, inner, columns, flip_a, flip_b, number, distances)
+        return (*batch, rows, columns), self._place.backend.prepare_product(product)
 
-    def _multiplied(self, a: DeviceArray, b: DeviceArray, shape: tuple[int, ...], product: dict[str, Any]) -> Any:
+    def _multiplied(
+        self, a: DeviceArray, b: DeviceArray, shape: tuple[int, ...], multiply: Callable[[int, int, int], None]
+    ) -> DeviceArray:
         place, note = self._place, "a result of 'matmul'"
-        bits = 8 * a.dtype.itemsize
         with place.lock:
             buffer = place.allocate(math.prod(shape) * a.dtype.itemsize, note)
-            place.backend.multiply(Product(bits, a=a.address(), b=b.address(), out=buffer.address, **product))
+            multiply(a.address(), b.address(), buffer.address)
         return DeviceArray(place, shape, a.dtype, None, buffer, buffer.address, note)

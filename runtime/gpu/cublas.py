@@ -11,7 +11,7 @@ import functools
 import os
 import site
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ctypes import POINTER, c_double, c_float, c_int, c_longlong, c_void_p
 from pathlib import Path
 from typing import Any
@@ -99,27 +99,39 @@ class Handle:
         self._handle = c_void_p()
         self._done("cublasCreate_v2", ctypes.byref(self._handle))
 
-    def multiply(self, product: Product) -> None:
-        """Raises InternalError."""
-        math = _TF32_MATH if _tf32 else _DEFAULT_MATH
-        if math != self._math:
-            self._done("cublasSetMathMode", self._handle, math)
-            self._math = math
+    def prepare(self, product: Product) -> Callable[[int, int, int], None]:
+        """A function that multiplies matrices at addresses. It raises InternalError."""
         number = _NUMBERS[product.bits]
+        one, zero = ctypes.byref(number(1)), ctypes.byref(number(0))
         rows, inner, columns = product.rows, product.inner, product.columns
         apart_a, apart_b, apart = product.apart
         # It goes by columns: what it takes for a matrix is the transpose, and the product's is that of b and a.
-        self._done(
-            _FUNCTIONS[product.bits], self._handle, _OPERATIONS[product.flip_b], _OPERATIONS[product.flip_a],
-            columns, rows, inner, ctypes.byref(number(1)),
-            product.b, inner if product.flip_b else columns, apart_b,
-            product.a, rows if product.flip_a else inner, apart_a,
-            ctypes.byref(number(0)), product.out, columns, apart, product.count,
-        )  # fmt: skip
+        name, handle = _FUNCTIONS[product.bits], self._handle
+        function = getattr(self._library, name)
+        operations = _OPERATIONS[product.flip_b], _OPERATIONS[product.flip_a]
+        columns_of_b, columns_of_a = inner if product.flip_b else columns, rows if product.flip_a else inner
+
+        def multiply(a: int, b: int, out: int) -> None:
+            math = _TF32_MATH if _tf32 else _DEFAULT_MATH
+            if math != self._math:
+                self._done("cublasSetMathMode", handle, math)
+                self._math = math
+            status = function(
+                handle, *operations, columns, rows, inner, one, b, columns_of_b, apart_b, a, columns_of_a, apart_a,
+                zero, out, columns, apart, product.count,
+            )  # fmt: skip
+            if status:
+                raise _failure(name, status)
+
+        return multiply
 
     def _done(self, function: str, *arguments: Any) -> None:
         status = getattr(self._library, function)(*arguments)
         if status:
-            raise errors.InternalError(
-                f"cuBLAS: {function} failed with status {status}; AUTOGRAPH_CUBLAS= keeps it from being used"
-            )
+            raise _failure(function, status)
+
+
+def _failure(function: str, status: int) -> errors.InternalError:
+    return errors.InternalError(
+        f"cuBLAS: {function} failed with status {status}; AUTOGRAPH_CUBLAS= keeps it from being used"
+    )

@@ -488,12 +488,16 @@ class Cuda:
                     self._has_library = False
         return self._products is not None
 
-    def multiply(self, product: Product) -> None:
-        self.check_process()
+    def prepare_product(self, product: Product) -> Callable[[int, int, int], None]:
         assert self._products is not None
-        with self._lock, self.entered:
-            self.launches += 1
-            self._products.multiply(product)
+        product_of = self._products.prepare(product)
+
+        def multiply(a: int, b: int, out: int) -> None:
+            with self._lock, self.entered:
+                self.launches += 1
+                product_of(a, b, out)
+
+        return multiply
 
     def _make_urgent(self) -> None:
         """What ends a launch that runs. It can't be made while one does: taking memory of the host's waits for it."""

@@ -88,7 +88,10 @@ class Emulator:
     def multiplies(self) -> bool:
         return True
 
-    def multiply(self, product: Product) -> None:
+    def prepare_product(self, product: Product) -> Callable[[int, int, int], None]:
+        return functools.partial(self._multiply, product)
+
+    def _multiply(self, product: Product, a: int, b: int, out: int) -> None:
         rows, inner, columns = product.rows, product.inner, product.columns
         size = product.bits // 8
 
@@ -98,12 +101,9 @@ class Emulator:
             return found.reshape(wide, high).T if flipped else found.reshape(high, wide)
 
         for number in range(product.count):
-            a, b, out = (
-                place + number * apart * size
-                for place, apart in zip((product.a, product.b, product.out), product.apart)
-            )
-            left = matrix(a, rows, inner, product.flip_a)
-            np.matmul(left, matrix(b, inner, columns, product.flip_b), out=matrix(out, rows, columns))
+            x, y, z = (place + number * apart * size for place, apart in zip((a, b, out), product.apart))
+            left = matrix(x, rows, inner, product.flip_a)
+            np.matmul(left, matrix(y, inner, columns, product.flip_b), out=matrix(z, rows, columns))
 
     def limits(self, kernel: Any) -> Limits:
         return Limits(self.shape.blocks, self.shape.blocks, self.shape.block_size, fixed=self.shape)

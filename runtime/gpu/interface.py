@@ -62,7 +62,6 @@ class Product:
 
     bits             of a float
     flip_a, flip_b   whether an operand is stored transposed
-    a, b, out        where the first ones are
     apart            how many elements the next ones of a, b and out are apart; 0: the same one again
     """
 
@@ -72,9 +71,6 @@ class Product:
     columns: int
     flip_a: bool
     flip_b: bool
-    a: int
-    b: int
-    out: int
     count: int = 1
     apart: tuple[int, int, int] = (0, 0, 0)
 
@@ -207,8 +203,9 @@ class Backend(Protocol):
     def multiplies(self) -> bool:
         """Whether there is a library that multiplies matrices."""
 
-    def multiply(self, product: Product) -> None:
-        """Lets it do so, when all that was launched before is done; the end isn't waited for."""
+    def prepare_product(self, product: Product) -> Callable[[int, int, int], None]:
+        """A function that lets it do so, when all that was launched before is done; the end isn't waited for. It takes
+        the addresses of the first a, b and out, and needs the caller's lock."""
 
     def synchronize(self) -> None:
         """Waits for all that was launched."""

@@ -329,6 +329,13 @@ class DeviceArray:
         assert self._buffer is not None
         return self._buffer
 
+    def describe(self, note: str) -> None:
+        """Says what it is for, if memory runs out."""
+        self.note = note
+        buffer = self._buffer
+        if buffer is not None:
+            self.place.held[buffer.address] = buffer.size, note
+
     def reshaped(self, shape: Sequence[int]) -> DeviceArray:
         """The same memory in another shape of as many elements."""
         host = self._host if self._buffer is not None else self.on_host()

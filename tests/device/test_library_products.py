@@ -211,25 +211,26 @@ def test_arguments(flip_a: bool, flip_b: bool, dtype: Any, opened: Any) -> None:
     left = np.swapaxes(a, 1, 2).copy() if flip_a else a
     right = b.T.copy() if flip_b else b
     places = (each.ctypes.data for each in (left, right, out))
-    handle.multiply(Product(8 * out.itemsize, 3, 4, 5, flip_a, flip_b, *places, 2, (12, 0, 15)))
+    handle.prepare(Product(8 * out.itemsize, 3, 4, 5, flip_a, flip_b, 2, (12, 0, 15)))(*places)
     np.testing.assert_allclose(out, a @ b, 1e-5, 1e-5)
 
 
 def test_operands_are_rounded_on_request(opened: Any) -> None:
     handle, x, out = cublas.Handle(opened), matrix(2, 2), np.empty((2, 2), np.float32)
-    product = Product(32, 2, 2, 2, False, False, x.ctypes.data, x.ctypes.data, out.ctypes.data)
+    multiply = handle.prepare(Product(32, 2, 2, 2, False, False))
+    places = x.ctypes.data, x.ctypes.data, out.ctypes.data
     experimental = ag.config.experimental
     assert not experimental.tensor_float_32_execution_enabled()
-    handle.multiply(product)
+    multiply(*places)
     assert opened.last_math_mode() == -1  # as it is at first
     try:
         experimental.enable_tensor_float_32_execution(True)
         assert experimental.tensor_float_32_execution_enabled()
-        handle.multiply(product)
+        multiply(*places)
         assert opened.last_math_mode() == 3
     finally:
         experimental.enable_tensor_float_32_execution(False)
-    handle.multiply(product)
+    multiply(*places)
     assert opened.last_math_mode() == 0
 
 
@@ -237,7 +238,7 @@ def test_failures_are_told(opened: Any) -> None:
     handle = cublas.Handle(opened)
     handle._handle = ctypes.c_void_p()
     with pytest.raises(ag.errors.InternalError, match="cublasSgemmStridedBatched failed with status 7"):
-        handle.multiply(Product(32, 1, 1, 1, False, False, 0, 0, 0))
+        handle.prepare(Product(32, 1, 1, 1, False, False))(0, 0, 0)
 
 
 def test_which_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

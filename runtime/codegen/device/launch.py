@@ -200,6 +200,7 @@ class Launches:
         found: list[Any] = []
         at = 0
         numbers = written.tolist()
+        beginning = {each.address: each for each in holders}
         for rank, dtype in self.result:
             if rank is None:
                 found.append(written[at : at + 1].view(dtype)[0])
@@ -209,7 +210,9 @@ class Launches:
             dims = tuple(numbers[at + 1 : at + 1 + rank])
             at += 1 + rank
             size = math.prod(dims) * dtype.itemsize
-            holder = next((each for each in holders if each.covers(address)), None) if size else None
+            holder = beginning.get(address) if size else None
+            if size and holder is None:
+                holder = next((each for each in holders if each.covers(address)), None)
             if holder is None:
                 holder = self.place.allocate(size, self.returned) if size else self.empty()
                 if size:
