@@ -295,6 +295,18 @@ class Variable(Operators, metaclass=_MadeByCreators):
 
     # What a call of a traced function hands to its graph, also where a subclass reads and assigns otherwise.
     own_value = read_value
+    is_plain = True  # whether that is the array that it has
+
+    @property
+    def place(self) -> Any:
+        """The GPU that it is on; None: the CPU."""
+        return self._place
+
+    def array_in_place(self) -> Any:
+        """The value's array, on its device. Raises RuntimeError if there is no value yet."""
+        if self._array is None:
+            raise self._no_value()
+        return self._array
 
     def value(self) -> Tensor:
         return self.read_value()
@@ -305,9 +317,8 @@ class Variable(Operators, metaclass=_MadeByCreators):
 
     def current_array(self) -> Any:
         """The value's array, which nobody may write to. Raises RuntimeError if there is no value yet."""
-        if self._array is None:
-            raise self._no_value()
-        return self._array if self._place is None else self._array.on_host()
+        array = self.array_in_place()
+        return array if self._place is None else array.on_host()
 
     def _no_value(self) -> RuntimeError:
         return RuntimeError(f"The variable {self.name} has no value yet: the function that creates it hasn't run.")

@@ -199,6 +199,7 @@ class DeviceCopies(Variable, DistributedValues, Aggregated):
         return self.component().read_value()
 
     own_value = read_value
+    is_plain = False
 
     def current_array(self) -> Any:
         """The array of the copy that is meant here."""

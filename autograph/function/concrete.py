@@ -377,8 +377,12 @@ class ConcreteFunction(Generic[P, Result]):
             return self._run_on_variables(tensors)
 
     def _run_on_variables(self, tensors: Sequence[Any]) -> list[Any]:
-        if not ctx.recorders and not placing:
-            return self._run_unseen(tensors)
+        if not ctx.recorders:
+            if not placing:
+                return self._run_unseen(tensors)
+            placed = self._placed_unseen(tensors)
+            if placed is not None:
+                return self._run_unseen_on_gpu(placed, tensors)
         inputs, variables = self.inputs_for(tensors), self.variables
         results = self._run(self.function, inputs)
         for index, value in zip(self._written, results[self._count :]):
@@ -394,6 +398,32 @@ class ConcreteFunction(Generic[P, Result]):
         if self._has_token:
             arrays.append(None)
         results = self._run(self.function.executable, arrays)
+        for index, array in zip(self._written, results[self._count :]):
+            variables[index].set_array(array)
+        return self.function.wrapped(results[: self._count])
+
+    def _placed_unseen(self, tensors: Sequence[Any]) -> Any:
+        """The graph on the GPU where it and all its variables are, if it has run there; else None."""
+        executable, variables = self.function.executable, self.variables
+        if executable.names_devices or get_log_device_placement():
+            return None
+        place = placing[0].place_of_graph(tensors, self.function.device)
+        if place is None and ctx.device is None and variables:
+            place = variables[0].place
+        placed = executable.placed.get(place)
+        if placed is None or any(v.place is not place or not v.is_plain for v in variables):
+            return None
+        return placed
+
+    def _run_unseen_on_gpu(self, placed: Any, tensors: Sequence[Any]) -> list[Any]:
+        """As `_run_unseen`."""
+        variables = self.variables
+        arrays = [held_by(t) for t in tensors]
+        arrays += [held_by(t) for t in self._extra_at(placed.place)]
+        arrays += [v.array_in_place() for v in variables]
+        if self._has_token:
+            arrays.append(None)
+        results = self._run(placed, arrays)
         for index, array in zip(self._written, results[self._count :]):
             variables[index].set_array(array)
         return self.function.wrapped(results[: self._count])
