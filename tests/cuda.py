@@ -99,6 +99,8 @@ def steps(kind: str, folder: Path) -> list[Step]:
     placed = "tests/device/test_placed_functions.py"
     quick = ["--seconds", "1.0"] if real else [f"--{kind}", "--seconds", "0.05"]
     measure = [sys.executable, "-X", "faulthandler", "-m", "benchmarks.gpu", "--out", str(folder), *quick]
+    # Most of the time of single operations goes to compiling, on the processor.
+    sharing = max(1, min(12, (os.cpu_count() or 1) - 2)) if real else 1
     table = "float or int or bool" if real else "abs or add or sum"
     found = [
         Step("driver", [sys.executable, "-X", "faulthandler", "-m", "tests.device.first_calls"], 60, tests=False),
@@ -112,14 +114,14 @@ def steps(kind: str, folder: Path) -> list[Step]:
                 "tests/device/test_gpu_functions.py",
             ),
             90,
+            processes=sharing,
         ),
         Step("exchange", _pytest("tests/device/test_exchange.py"), 30),
         Step(
             "the op table as kernels",
             _pytest("-p", "tests.device.on_device", "tests/codegen/test_table.py", "-k", table),
             240,
-            # Most of the time goes to compiling, on the processor.
-            processes=max(1, min(12, (os.cpu_count() or 1) - 2)) if real else 1,
+            processes=sharing,
         ),
     ]
     sanitizer = "compute-sanitizer"

@@ -119,25 +119,49 @@ def test_a_function(driver: Pretended) -> None:
 
 
 def test_forms_of_launches(driver: Pretended) -> None:
-    """As many threads as there is work for: one block or a cooperative grid, whose blocks grow once each multiprocessor
-    has one, or threads that don't wait at all."""
+    """As many threads as there is work for: one block or a cooperative grid, or threads that don't wait at all."""
     large = ag.constant(np.ones(100_000, np.float32)).gpu()
     total = ag.function(lambda x: ag.reduce_sum(x))
     total(large).numpy()
-    assert driver.launches[-1] == Shape(4, 768)  # as many as run at a time
-    total(ag.constant(np.ones(30_000, np.float32)).gpu()).numpy()
-    assert driver.launches[-1] == Shape(4, 512)
-    assert driver["cooperative_launches"] == 2
+    assert driver.launches[-1] == Shape(8, 256)  # as many as run at a time
+    assert driver["cooperative_launches"] == 1
     total(ag.constant(VECTOR).gpu()).numpy()
     assert driver.launches[-1] == Shape(1, 64)
     ag.function(lambda x: ag.sqrt(x) + 1.0)(large).numpy()
     assert driver.launches[-1] == Shape(8, 256)
-    rows = ag.constant(np.ones((12_500, 8), np.float32)).gpu()
-    ag.function(lambda x: ag.reduce_sum(x @ ag.transpose(x[:8])))(rows).numpy()
-    assert driver.launches[-1] == Shape(8, 256)  # tiles are for so many threads
+    assert driver["cooperative_launches"] == 1
 
     ag.function(lambda x: ag.stack([x[0] * 2.0, x[1]]))(large[:100]).numpy()
     assert driver.launches[-1] == Shape(1, 32)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "products", "shape"),
+    [
+        (100_000, 1, False, Shape(4, 768)),
+        (30_000, 1, False, Shape(4, 512)),
+        (3_500, 1, False, Shape(1, 768)),
+        (9_000, 1, False, Shape(4, 256)),
+        (12_500, 8, True, Shape(8, 256)),  # a product's tiles are for 256 threads
+    ],
+)
+def test_forms_of_loops_whose_trips_wait(
+    rows: int, columns: int, products: bool, shape: Shape, driver: Pretended
+) -> None:
+    """One block for each multiprocessor, which grows, once there is work for that."""
+
+    @ag.function(jit_compile=True)
+    def halved(x: Any) -> Any:
+        n = 0
+        while ag.reduce_max(x) > 1.0:
+            x = x * 0.5
+            if products:
+                x = x + 0.0 * (x @ ag.transpose(x[:8]))
+            n += 1
+        return n
+
+    assert int(halved(ag.constant(np.full((rows, columns), 4.0, np.float32)).gpu())) == 2
+    assert driver.launches[-1] == shape
 
 
 def test_numbers_alone_stay_on_the_processor(driver: Pretended) -> None:

@@ -39,8 +39,8 @@ class DeviceModule:
     serial          reason -> how many loops one thread runs for that reason
     waiting         how many loops have a barrier of all threads in each trip
     synchronizes    whether threads wait for each other
-    takes_wide_blocks
-                    whether blocks of more than `BLOCK` threads have work for all: tiles of products have it for so many
+    takes_wide_blocks   whether one large block for each multiprocessor is better than several of `BLOCK` threads: if
+                    threads wait for each other often, and a large block has work for all of them
     """
 
     name: str
@@ -160,11 +160,13 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     return DeviceModule(
         source.name, text, tuple(each for each in modules if each), result, tuple(parameters), changed, given,
         makes_arrays, shared=kernel.shared, serial=kernel.serial, waiting=kernel.waiting, synchronizes=synchronizes,
-        takes_wide_blocks=synchronizes and "gpu.store_shared" not in called,
+        takes_wide_blocks=kernel.waiting > 0 and called.isdisjoint(_OF_MANY_BLOCKS),
     )  # fmt: skip
 
 
 _SYNCHRONIZING = {"gpu.barrier", "gpu.block_barrier", "gpu.interrupted"}
+# Tiles of products have work for `BLOCK` threads. Trips that may fail are shared by pieces, which take long.
+_OF_MANY_BLOCKS = {"gpu.store_shared", "gpu.record_failure"}
 _SHARING = {"gpu.shuffle", "gpu.warp_barrier"}  # of rows by the lanes of warps
 
 
