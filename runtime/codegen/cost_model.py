@@ -192,8 +192,8 @@ DEVICE_ONE_BLOCK = 1 << 13
 # longer with more blocks and more threads. Measured on an H200 (132 multiprocessors), trips with a maximum over
 # 100,000 numbers: 3.4 us in 98 blocks of 256, 7.9 in 528; over 1,000,000: 6.2 in 132 of 512, 6.8 in 132 of 256, 6.9 in
 # 132 of 1,024, 9.2 in 528 of 256; over 10,000,000: 49 in 132 of 1,024, 50 in 132 of 512, 52 in 528 of 256. Where
-# threads seldom wait, more blocks are better: 16.8 million loops of their own lengths take 1.1 ms in all blocks that run
-# at a time, 1.9 in 132 of 1,024.
+# threads seldom wait, more blocks are better: 16.8 million loops of their own lengths take 1.1 ms in all blocks that
+# run at a time, 1.9 in 132 of 1,024.
 DEVICE_ELEMENTS = 4
 DEVICE_WIDE_ELEMENTS = 16
 # In a loop without branches: the trips that a thread takes at a time, the vectors of trips, and the most work of all of
