@@ -108,6 +108,13 @@ class Lowering(Sizes):
         """Adds a loop."""
         self.add(self.for_each(index, bounds, body))
 
+    def loop_over(self, depth: int, bounds: Bounds, body: Callable[[ir.Var], None]) -> None:
+        """Adds a loop whose body is what `body` adds for the index, which has the name for a depth."""
+        index = self.index_name(depth)
+        with self.nested() as block:
+            body(index)
+        self.loop(index, bounds, block)
+
     def nest(
         self, index: ir.Var, bounds: Bounds, body: ir.Block, large: bool, may_join: bool = True,
         independent: bool = False,

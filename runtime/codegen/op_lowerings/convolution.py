@@ -157,13 +157,7 @@ class _Convolution:
     def each_item(self, lane: ir.Var, lanes: ir.Expr, items: ir.Expr, body: Callable[[ir.Var], None]) -> None:
         """Adds a loop over the items of a lane."""
         begin, end = (self.low.assign(each * items // lanes, "begin") for each in (lane, lane + 1))
-        self.loop(_STRIP, (begin, end), body)
-
-    def loop(self, depth: int, bounds: tuple[ir.Expr, ir.Expr], body: Callable[[ir.Var], None]) -> None:
-        index = self.low.index_name(depth)
-        with self.low.nested() as block:
-            body(index)
-        self.low.loop(index, bounds, block)
+        self.low.loop_over(_STRIP, (begin, end), body)
 
     def term(self, windows: Buffer, element: ir.Expr, window: ir.Expr, channel: ir.Expr) -> ir.Expr:
         """An element of windows in memory."""
@@ -234,7 +228,7 @@ class _Strips:
             if divided:
                 c.each_item(i, lanes, self.count, strip)
             else:
-                c.loop(_STRIP, (ir.ZERO, self.count), strip)
+                low.loop_over(_STRIP, (ir.ZERO, self.count), strip)
 
         c.each_lane(lanes, lane, self.on_threads)
 
@@ -305,7 +299,7 @@ def _filters_grad(low: Lowering, node: Node) -> None:
 
     def clear(i: ir.Var) -> None:
         bounds = share(i) * c.depth, share(i + 1) * c.depth
-        c.loop(_STRIP, bounds, lambda j: low.add(ir.store(out.variable, j, c.zero)))
+        low.loop_over(_STRIP, bounds, lambda j: low.add(ir.store(out.variable, j, c.zero)))
 
     def strip(i: ir.Var, images: Place, first: ir.Expr, count: ir.Expr) -> None:
         begin, end = share(i), share(i + 1)
@@ -325,7 +319,7 @@ def _sums_of_lanes(c: _Convolution, windows: WindowsInPlace, dy: Buffer, out: Bu
 
     def clear(i: ir.Var) -> None:
         begin = low.assign(i * size, "at")
-        c.loop(_STRIP, (ir.ZERO, size), lambda j: low.add(ir.store(sums.variable, begin + j, c.zero)))
+        low.loop_over(_STRIP, (ir.ZERO, size), lambda j: low.add(ir.store(sums.variable, begin + j, c.zero)))
 
     def strip(i: ir.Var, images: Place, first: ir.Expr, count: ir.Expr) -> None:
         rows_at, of_product = (strips.elements_at, ir.ZERO), (c.inner, count, c.depth)
@@ -333,12 +327,12 @@ def _sums_of_lanes(c: _Convolution, windows: WindowsInPlace, dy: Buffer, out: Bu
         _product(low, images, rows_at, strips.windows_at, *places, of_product, add=True)
 
     strips.each(lanes, strip, clear)
-    c.loop(_STRIP, (ir.ZERO, size), lambda j: low.add(ir.store(out.variable, j, c.zero)))
+    low.loop_over(_STRIP, (ir.ZERO, size), lambda j: low.add(ir.store(out.variable, j, c.zero)))
 
     def total(i: ir.Var) -> None:
-        c.loop(_STRIP, (ir.ZERO, size), lambda j: _add(low, out, j, ir.load(sums.variable, i * size + j)))
+        low.loop_over(_STRIP, (ir.ZERO, size), lambda j: _add(low, out, j, ir.load(sums.variable, i * size + j)))
 
-    c.loop(_LANE, (ir.ZERO, lanes), total)
+    low.loop_over(_LANE, (ir.ZERO, lanes), total)
 
 
 def _convolved_back(
@@ -398,8 +392,8 @@ def _input_grad(low: Lowering, node: Node) -> None:
 
         def image(b: ir.Var) -> None:
             begin = low.assign(b * own, "row")
-            c.loop(_ROW, (begin, begin + own), lambda r: windows.clear(out, *windows.begin_of_row(r)))
-            c.loop(_ROW, (ir.ZERO, strips), lambda s: strip(b, begin, s))
+            low.loop_over(_ROW, (begin, begin + own), lambda r: windows.clear(out, *windows.begin_of_row(r)))
+            low.loop_over(_ROW, (ir.ZERO, strips), lambda s: strip(b, begin, s))
 
         def strip(b: ir.Var, begin: ir.Expr, s: ir.Var) -> None:
             first = low.assign((strips - 1 - s) * height, "first")
@@ -417,7 +411,7 @@ def _input_grad(low: Lowering, node: Node) -> None:
             def add_up(r: ir.Var) -> None:
                 windows.add_up(out, windows.begin_of_row(r)[0], r, term, among)
 
-            c.loop(_ROW + 1, (reached[0], reached[1]), add_up)
+            low.loop_over(_ROW + 1, (reached[0], reached[1]), add_up)
 
         c.each_item(i, lanes, dims[0], image)
 

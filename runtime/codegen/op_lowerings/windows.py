@@ -64,10 +64,7 @@ class Windows:
         return [number, *reversed(found)]
 
     def loop(self, depth: int, bounds: Bounds, body: Callable[[ir.Var], None]) -> None:
-        index = self.low.index_name(self._depth + depth)
-        with self.low.nested() as block:
-            body(index)
-        self.low.loop(index, bounds, block)
+        self.low.loop_over(self._depth + depth, bounds, body)
 
     def nest(self, size: ir.Expr, large: bool, body: Callable[[ir.Var], None]) -> None:
         index = self.low.index_name(self._depth)

@@ -9,7 +9,7 @@ stays in the second-level cache, and an element of the image is copied once or t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from runtime import dtypes
 from runtime.codegen import cost_model
@@ -131,7 +131,7 @@ class WindowsInPlace:
             to = low.assign(at + i * (self.shape[0] * self.steps[0]), "to")
             self._copied(0, depth + 1, count, low.assign(b + i, "image"), begin, work, to, self.space[0])
 
-        self._loop(depth, ir.ZERO, images, image)
+        self.low.loop_over(depth, (ir.ZERO, images), image)
         return work, at
 
     def _copied(
@@ -156,10 +156,4 @@ class WindowsInPlace:
             begin = low.assign(-self.before[axis + 1], "top")
             self._copied(axis + 1, depth + 1, self.shape[axis + 1], own, begin, work, to, inner)
 
-        self._loop(depth, ir.ZERO, count, body)
-
-    def _loop(self, depth: int, first: ir.Expr, last: ir.Expr, body: Callable[[ir.Var], None]) -> None:
-        index = self.low.index_name(depth)
-        with self.low.nested() as block:
-            body(index)
-        self.low.loop(index, (first, last), block)
+        self.low.loop_over(depth, (ir.ZERO, count), body)
