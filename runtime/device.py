@@ -365,7 +365,10 @@ def get_log_device_placement() -> bool:
     return _state.logging
 
 
-_NAME = re.compile(r"^(/job:\w+)?(/replica:\d+)?(/task:\d+)?/?(device:)?(?P<type>[A-Za-z_]+)(:(?P<index>\d+|\*))?$")
+_NAME = re.compile(
+    r"^(/job:\w+)?(/replica:\d+)?(/task:\d+)?/?(?P<prefix>device:)?(?P<type>[A-Za-z_]+)(:(?P<index>\d+|\*))?$"
+)
+_TYPES = frozenset({"CPU", "GPU", "TPU", "XLA_CPU", "XLA_GPU"})
 
 
 def parse(name: str) -> tuple[str, int]:
@@ -374,7 +377,8 @@ def parse(name: str) -> tuple[str, int]:
     Raises ValueError for a name that isn't one.
     """
     found = _NAME.match(name)
-    if found is None:
+    # As in TensorFlow, other types need "device:" before them.
+    if found is None or (found["prefix"] is None and found["type"].upper() not in _TYPES):
         raise ValueError(f"Malformed device specification '{name}': expected a name such as '/CPU:0' or '/GPU:0'.")
     index = found["index"]
     return found["type"].upper(), 0 if index in (None, "*") else int(index)
@@ -389,11 +393,18 @@ def device(device_name: Any) -> Iterator[None]:
     names, unless a block around the call names another device. If all blocks name the same GPU, all of the function
     runs there. So does all of a loop or conditional: blocks in it must name one device.
 
-    Raises ValueError for a malformed name, InvalidArgumentError for a missing device if
-    `set_soft_device_placement(False)` was called.
+    A device of `list_logical_devices` and a `DeviceSpec` stand for their names. Raises ValueError for a malformed name,
+    TypeError for what isn't a name, InvalidArgumentError for a missing device if `set_soft_device_placement(False)` was
+    called.
     """
     place = None
+    if hasattr(device_name, "to_string"):
+        device_name = device_name.to_string()
+    elif isinstance(device_name, LogicalDevice):
+        device_name = device_name.name
     if device_name is not None:
+        if not isinstance(device_name, str):
+            raise TypeError(f"Expecting a string device name, got {device_name!r}: pass a name such as '/GPU:0'.")
         kind, index = parse(device_name)
         place = gpu_named(device_name)
         there = place is not None or f"/device:{kind}:{index}" in [d.name for d in list_logical_devices(kind)]

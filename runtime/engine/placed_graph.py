@@ -63,6 +63,7 @@ class PlacedGraph:
         self.calls = 0
         self.on_cpu: list[tuple[list[str], str]] = []
         self.by_host: list[tuple[str, str]] = []
+        self._hosted: list[tuple[Any, str]] = []  # operations that run on the CPU, and why
         self.traffic = Traffic()
         self._call: Call | None = None
         self._lock = threading.Lock()
@@ -70,6 +71,8 @@ class PlacedGraph:
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """Raises what the graph's ops raise, InvalidArgumentError for one that has no form for GPUs while soft
         placement is off, and ResourceExhaustedError."""
+        if self._hosted:
+            self._check_soft_placement()  # it may have been turned off since
         call = self._call or self.prepare()
         traffic = self.place.traffic
         before = traffic.counts()
@@ -96,6 +99,7 @@ class PlacedGraph:
         """Compiles the graph, once."""
         with self._lock:
             if self._call is None:
+                self._hosted.clear()
                 with room_for(self.graph), rarely():
                     self._call = self._compiled_in_parts(self.graph)
             return self._call
@@ -224,13 +228,19 @@ class PlacedGraph:
     def _on_cpu(self, part: Graph, why: str, call: Call) -> Call:
         nodes = [node for node in part.nodes if node.op.name != "constant"]
         culprits = [node for node in nodes if not (node.op.effect or node.op.calls_python)]
-        if culprits and not devices.get_soft_device_placement():
+        if culprits:
             found = next(((n, r) for n in culprits if (r := why_interpreted(n, for_device=True))), None)
-            node, reason = (found[1][1], found[1][0]) if found else (culprits[0], why)
-            raise no_form(node.op.label, reason, self.place, node.span)
+            self._hosted.append((found[1][1], found[1][0]) if found else (culprits[0], why))
+            self._check_soft_placement()
         if nodes:
             self.on_cpu.append((sorted({node.op.name for node in nodes}), why))
         return lambda values: call([on_host(value) for value in values])
+
+    def _check_soft_placement(self) -> None:
+        """Raises InvalidArgumentError if something runs on the CPU that may not."""
+        if self._hosted and not devices.get_soft_device_placement():
+            node, reason = self._hosted[-1]
+            raise no_form(node.op.label, reason, self.place, node.span)
 
     def lines(self) -> list[str]:
         """For `explain`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -306,6 +307,40 @@ def test_what_has_no_form_for_gpus() -> None:
     with ag.device("/CPU:0"):
         ag.as_string(x)
     ag.debugging.assert_greater(x, 0.5)  # effects are the host's
+
+
+def test_soft_placement_is_asked_for_in_each_call() -> None:
+    x = on_gpu(X)
+
+    def looped(x: Any) -> Any:
+        for _ in ag.range(2):
+            x = x * ag.linalg.svd(x, compute_uv=False)[0]
+        return x
+
+    functions = [ag.function(lambda x: ag.linalg.svd(x, compute_uv=False) + 1.0), ag.function(looped)]
+    before = [f(x).numpy() for f in functions]
+    ag.config.set_soft_device_placement(False)
+    for f in functions:
+        with pytest.raises(ag.errors.InvalidArgumentError, match="Svd can't run on a GPU"):
+            f(x)
+    ag.config.set_soft_device_placement(True)
+    for f, value in zip(functions, before, strict=True):
+        np.testing.assert_array_equal(f(x).numpy(), value)
+
+
+def test_launches_leave_the_random_numbers_of_the_program_alone() -> None:
+    random.seed(3)
+    expected = random.random()
+    random.seed(3)
+    (on_gpu(X) + 1.0).numpy()
+    assert random.random() == expected
+
+
+def test_a_block_takes_a_logical_device() -> None:
+    with ag.device(ag.config.list_logical_devices("GPU")[1]):
+        assert ag.ones([2]).device == GPU.replace("GPU:0", "GPU:1")
+    with pytest.raises(TypeError, match="Expecting a string device name"), ag.device(1):
+        pass
 
 
 def test_placement_is_told(capsys: pytest.CaptureFixture[str]) -> None:

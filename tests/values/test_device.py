@@ -10,8 +10,10 @@ from runtime.device import parse
 def test_names():
     assert parse("/gpu:1") == ("GPU", 1)
     assert parse("CPU:0") == parse("/job:localhost/replica:0/task:0/device:CPU:0") == ("CPU", 0)
-    with pytest.raises(ValueError, match="Malformed device specification"):
-        parse("/?:1")
+    assert parse("/device:OTHER:2") == ("OTHER", 2)
+    for name in ("/?:1", "GPUx", "/OTHER:2"):
+        with pytest.raises(ValueError, match="Malformed device specification"):
+            parse(name)
 
 
 def test_the_block_nests_and_restores():
