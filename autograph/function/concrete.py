@@ -379,25 +379,28 @@ class ConcreteFunction(Generic[P, Result]):
     def _run_on_variables(self, tensors: Sequence[Any]) -> list[Any]:
         if not ctx.recorders:
             if not placing:
-                return self._run_unseen(tensors)
+                values = [v.current_array() for v in self.variables]
+                return self._run_unseen(self.function.executable, tensors, self._extra, values)
             placed = self._placed_unseen(tensors)
             if placed is not None:
-                return self._run_unseen_on_gpu(placed, tensors)
+                values = [v.array_in_place() for v in self.variables]
+                return self._run_unseen(placed, tensors, self._extra_at(placed.place), values)
         inputs, variables = self.inputs_for(tensors), self.variables
         results = self._run(self.function, inputs)
         for index, value in zip(self._written, results[self._count :]):
             variables[index].assign_own(value)
         return results
 
-    def _run_unseen(self, tensors: Sequence[Any]) -> list[Any]:
-        """The same where no tape looks on: no tensors are made of the variables' values."""
-        variables = self.variables
-        arrays = [t._array for t in tensors]
-        arrays += [t._array for t in self._extra]
-        arrays += [v.current_array() for v in variables]
+    def _run_unseen(
+        self, run: Callable[[list[Any]], list[Any]], tensors: Sequence[Any], extra: Sequence[Any], values: list[Any]
+    ) -> list[Any]:
+        """The same where no tape looks on: no tensors are made of the variables' values. run: takes arrays, and gives
+        them. extra: what was captured; values: the variables' arrays, both where the graph runs."""
+        arrays = [*map(held_by, tensors), *map(held_by, extra), *values]
         if self._has_token:
             arrays.append(None)
-        results = self._run(self.function.executable, arrays)
+        results = self._run(run, arrays)
+        variables = self.variables
         for index, array in zip(self._written, results[self._count :]):
             variables[index].set_array(array)
         return self.function.wrapped(results[: self._count])
@@ -414,19 +417,6 @@ class ConcreteFunction(Generic[P, Result]):
         if placed is None or any(v.place is not place or not v.is_plain for v in variables):
             return None
         return placed
-
-    def _run_unseen_on_gpu(self, placed: Any, tensors: Sequence[Any]) -> list[Any]:
-        """As `_run_unseen`."""
-        variables = self.variables
-        arrays = [held_by(t) for t in tensors]
-        arrays += [held_by(t) for t in self._extra_at(placed.place)]
-        arrays += [v.array_in_place() for v in variables]
-        if self._has_token:
-            arrays.append(None)
-        results = self._run(placed, arrays)
-        for index, array in zip(self._written, results[self._count :]):
-            variables[index].set_array(array)
-        return self.function.wrapped(results[: self._count])
 
     def _run(self, run: Callable[[list[Any]], list[Any]], inputs: list[Any]) -> list[Any]:
         """What `run` gives. Assignments that ran before an error count, as they do in eager code."""

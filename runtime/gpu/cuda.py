@@ -426,24 +426,17 @@ class Cuda:
         finally:
             self.driver.status("cuLinkDestroy", state)
 
-    def launch(
-        self, kernel: _Kernel, arguments: Sequence[int | float], shape: Shape, meet: bool, stop: int | None
-    ) -> None:
+    def launch(self, kernel: _Kernel, arguments: Sequence[int | float], shape: Shape, meet: bool, stop: int) -> None:
         self.check_process()
-        if stop is not None and self._urgent is None:
+        if self._urgent is None:
             self._make_urgent()
         self.launches += 1
         call = kernel.call
         call.pack(*arguments)
         # Blocks that wait for each other have to run at the same time.
-        call.take(shape, meet and shape.blocks > 1, 0 if stop is None else _BUSY)
+        call.take(shape, meet and shape.blocks > 1, _BUSY)
         self.unfinished.append((kernel.name, shape))
         assert self._native is not None
-        if stop is None:
-            code = self._native(call.address)
-            if code:
-                raise self._failed(code, meet and shape.blocks > 1)
-            return
         try:
             self._wait(self._native(call.address), meet and shape.blocks > 1)
         except errors.InternalError:

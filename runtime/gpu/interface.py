@@ -188,11 +188,10 @@ class Backend(Protocol):
     def copy_from(self, origin: Backend, target: int, source: int, size: int) -> bool:
         """Copies from the memory of another GPU, or of the same; False if that has to go by way of the host."""
 
-    def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, meet: bool, stop: int | None) -> None:
-        """Runs a kernel, when all that was launched before is done. arguments: values of the module's kinds. meet:
-        whether its blocks wait for each other. stop: the address of a 64-bit number that becomes 1 if an exception is
-        raised before its end (Ctrl-C), so that the kernel ends; None: its end isn't waited for. Under a lock of the
-        caller's."""
+    def launch(self, kernel: Any, arguments: Sequence[int | float], shape: Shape, meet: bool, stop: int) -> None:
+        """Runs a kernel to its end, when all that was launched before is done. arguments: values of the module's kinds.
+        meet: whether its blocks wait for each other. stop: the address of a 64-bit number that becomes 1 if an
+        exception is raised before its end (Ctrl-C), so that the kernel ends. Under a lock of the caller's."""
 
     def prepare(
         self, kernel: Any, arguments: Sequence[int | float], changing: Sequence[int], shape: Shape, meet: bool

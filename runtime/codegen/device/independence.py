@@ -464,26 +464,34 @@ def _scan(name: str, block: ir.Block) -> Scan | None:
 # --- subscripts ------------------------------------------------------------------------------------------------------
 
 
+def _polynomial(item: ir.Expr, of_other: Callable[[ir.Expr], Polynomial | None]) -> Polynomial | None:
+    """A sum of products as a polynomial; None if a part isn't one. of_other: gives those of other expressions."""
+    if isinstance(item, ir.Const) and isinstance(item.value, int):
+        return Polynomial.of(int(item.value))
+    if isinstance(item, ir.Binary) and item.op in "+-*":
+        left, right = _polynomial(item.left, of_other), _polynomial(item.right, of_other)
+        if left is None or right is None:
+            return None
+        return left * right if item.op == "*" else left + right if item.op == "+" else left - right
+    return of_other(item)
+
+
 def _invariants(function: ir.Function) -> dict[str, Polynomial]:
     """The sizes that a function computes outside of loops and branches, once, as polynomials of others."""
     times = Counter(name for item in ir.walk(function.body) for name in ir.targets(item))
     found: dict[str, Polynomial] = {}
 
-    def terms(item: ir.Expr) -> Polynomial | None:
-        if isinstance(item, ir.Const) and isinstance(item.value, int):
-            return Polynomial.of(int(item.value))
-        if isinstance(item, ir.Var):
-            is_fixed = times[item.name] == (item.name not in function.parameters)
-            return found.get(item.name) or (Polynomial.of(item) if is_fixed else None)
-        if isinstance(item, ir.Binary) and item.op in "+-*" and item.type == INT64:
-            left, right = terms(item.left), terms(item.right)
-            if left is not None and right is not None:
-                return left * right if item.op == "*" else left + right if item.op == "+" else left - right
-        return None
+    def of_variable(item: ir.Expr) -> Polynomial | None:
+        if not isinstance(item, ir.Var):
+            return None
+        is_fixed = times[item.name] == (item.name not in function.parameters)
+        return found.get(item.name) or (Polynomial.of(item) if is_fixed else None)
 
     for item in function.body:
         if isinstance(item, ir.Assign) and len(item.targets) == 1 and times[item.targets[0]] == 1:
-            value = terms(item.value)
+            sums = [each for each in ir.subexpressions(item.value) if isinstance(each, ir.Binary)]
+            wraps = any(each.type != INT64 for each in sums)
+            value = None if wraps else _polynomial(item.value, of_variable)
             if value is not None and item.targets[0] not in function.parameters:
                 found[item.targets[0]] = value
     return found
@@ -506,8 +514,9 @@ class _Subscripts:
 
     def terms(self, item: ir.Expr) -> Polynomial | None:
         """An offset as a polynomial; None if it isn't one."""
-        if isinstance(item, ir.Const) and isinstance(item.value, int):
-            return Polynomial.of(int(item.value))
+        return _polynomial(item, self._term)
+
+    def _term(self, item: ir.Expr) -> Polynomial | None:
         if isinstance(item, ir.Var):
             if item.name == self._index or item.name in self._inner:
                 return Polynomial.of(item)
@@ -517,11 +526,6 @@ class _Subscripts:
             return None if value is None else self.terms(value)
         if isinstance(item, ir.Convert) and item.target.kind in "iu" and item.target.bits == 64:
             return self.terms(item.operand)
-        if isinstance(item, ir.Binary) and item.op in "+-*":
-            left, right = self.terms(item.left), self.terms(item.right)
-            if left is None or right is None:
-                return None
-            return left * right if item.op == "*" else left + right if item.op == "+" else left - right
         is_known = not self._changes(item) and not _loads(item)
         return Polynomial.of(f"({item})") if is_known else None
 

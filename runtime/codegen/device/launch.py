@@ -74,7 +74,7 @@ class Launches:
         self.result = [_rank_and_dtype(item) for item in results(self.module.result)]
         self.slots = slots(self.module.result)
         self.is_asynchronous = self._can_be_asynchronous(source)
-        self.forms: dict[int, tuple[Shape, str]] = {}
+        self._forms: dict[int, tuple[Shape, str]] = {}
         # The purpose of a launch's arrays, for the message if memory runs out.
         self._argument, self.returned = (f"{what} of '{source.name}'" for what in ("an argument", "a result"))
         self.made = f"an array that '{source.name}' makes"
@@ -102,7 +102,7 @@ class Launches:
         host knows them. arguments, made: the arrays and numbers."""
         backend = self.place.backend
         if shape is None:
-            self.last = self.forms.get(elements) or self.form_of(elements)
+            self.last = self.form_of(elements)
             shape = self.last[0]
         changed = [(arguments[n], arguments[n].on_host()) for n in self.module.changed if n < len(arguments)]
         found = self._run(values, shape, changed)
@@ -114,6 +114,9 @@ class Launches:
 
     def form_of(self, elements: int) -> tuple[Shape, str]:
         """The number of threads for so many elements, also in words."""
+        known = self._forms.get(elements)
+        if known is not None:
+            return known
         limits, module = self.place.backend.limits(self.kernel), self.module
         if limits.fixed is not None:
             shape = limits.fixed
@@ -131,9 +134,9 @@ class Launches:
                 shape = Shape(limits.wide_blocks, max(BLOCK, min(size, limits.block_size // _WARP * _WARP)))
             else:
                 shape = Shape(blocks, BLOCK)
-        if len(self.forms) > _SHAPES:
-            self.forms.clear()
-        found = self.forms[elements] = shape, _form(shape, module)
+        if len(self._forms) > _SHAPES:
+            self._forms.clear()
+        found = self._forms[elements] = shape, _form(shape, module)
         return found
 
     def placed(self, argument: Any) -> DeviceArray:
