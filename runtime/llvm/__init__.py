@@ -11,7 +11,8 @@ can't translate with `Unsupported`; numba compiles that one.
     statements.py       instructions of statements
     function_builder.py writes functions: instructions, blocks, loops, LLVM's intrinsics
     writer.py           the same for functions of kernels: variables, statuses
-    python_objects.py   Python's objects: offsets of fields, functions
+    layouts.py          where Python's and NumPy's objects have their fields, found by looking at live objects
+    python_objects.py   Python's objects: reading and making them, functions of the C APIs
     memory.py           arrays: allocation and reference counts
     threads.py          calls of parallel loops
     wrapper.py          the function that Python calls: arguments from objects, results to objects

@@ -26,7 +26,7 @@ from runtime.llvm.optimize import divide_by_newton
 _FASTCALL = 0x80  # METH_FASTCALL: self, an array of arguments, the number of arguments
 _KEYWORDS = 0x02  # METH_KEYWORDS: also the names of keyword arguments
 # Positions in NumPy's C API table, which never change.
-_ARRAY_TYPE, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 94, 282
+_ARRAY_TYPE, _NUMBER_FROM, _NUMBER_TO, _NEW_FROM_DESCR, _SET_BASE_OBJECT = 2, 60, 62, 94, 282
 
 _DEFINITION = re.compile(r'^define [^@]*@"?(?P<name>[\w.$-]+)"?\((?P<body>.*?)\n}$', re.MULTILINE | re.DOTALL)
 _CALLEE = re.compile(r' call [^@\n]*@"?([\w.$-]+)"?\(')
@@ -68,7 +68,6 @@ def available() -> bool:
         and sys.platform != "win32"
         and ctypes.sizeof(ctypes.c_void_p) == 8
         and not sysconfig.get_config_var("Py_GIL_DISABLED")
-        and object.__basicsize__ == 16
         and hasattr(llvm, "create_pass_builder")
         and hasattr(llvm, "create_lljit_compiler")
         and llvm.llvm_version_info[0] >= 20  # it declares intrinsics itself
@@ -431,6 +430,8 @@ def _addresses() -> dict[str, int]:
     found = {
         "numpy_array_type": table[_ARRAY_TYPE],
         "numpy_new_from_descr": table[_NEW_FROM_DESCR],
+        "numpy_number_from": table[_NUMBER_FROM],
+        "numpy_number_to": table[_NUMBER_TO],
         "numpy_set_base_object": table[_SET_BASE_OBJECT],
         "numpy_true": id(np.True_),
         "numpy_false": id(np.False_),

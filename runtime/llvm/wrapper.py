@@ -1,8 +1,8 @@
 """The function that Python calls: it reads the arguments from Python objects, runs the kernel, and makes objects of the
 results.
 
-It reads the fields of NumPy's arrays and scalars directly; NumPy keeps their layout stable for compiled code. Arguments
-must match the kernel's signature, and arrays must be contiguous; a wrong number, class or rank is a TypeError.
+It reads the fields of NumPy's arrays and scalars where `layouts.py` has found them. Arguments must match the kernel's
+signature, and arrays must be contiguous; a wrong number, class or rank is a TypeError.
 
 An int64 becomes an int, any other number a NumPy scalar. An array owns its memory through a capsule, or is a view of
 the argument whose memory it shares.
@@ -14,29 +14,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple, results
-from runtime.llvm.function_builder import IS_SIZE, LIKELY, UNOPTIMISED, FunctionBuilder, defined
+from runtime.llvm.function_builder import IS_SIZE, LIKELY, UNLIKELY, UNOPTIMISED, FunctionBuilder, defined
 from runtime.llvm.interrupts import SUPPORT as INTERRUPTED
 from runtime.llvm.memory import OBJECT, argument
 from runtime.llvm.memory import SUPPORT as MEMORY
 from runtime.llvm.python_objects import (
     ALIGNED,
     C_CONTIGUOUS,
-    DATA,
-    DIMS,
-    ITEMS,
-    RANK,
-    TYPE,
-    VALUE,
     WRITEABLE,
+    ArrayReader,
     exceptions,
     functions,
+    new_number,
+    number,
     objects,
+    set_tuple_item,
+    support,
+    type_of,
 )  # fmt: skip
 from runtime.llvm.writer import part_types
 
 __all__ = ["INTERRUPTED", "MEMORY", "SUPPORT", "text"]
 
 _FUNCTIONS = (
+    "PyErr_Clear",
     "PyErr_NoMemory",
     "PyErr_Occurred",
     "PyErr_SetString",
@@ -90,6 +91,7 @@ SUPPORT = "\n".join([
     functions(*_FUNCTIONS),
     exceptions("TypeError"),
     objects("numpy_array_type", "numpy_true", "numpy_false"),
+    support(),
     r'@wrong = private constant [33 x i8] c"wrong arguments for this kernel\21\00"',
     defined(f"internal void @release(ptr %capsule) {UNOPTIMISED}", _release),
     defined(
@@ -114,6 +116,13 @@ class _Wrapper(FunctionBuilder):
     def require(self, condition: str, target: str) -> None:
         """Continues if the condition holds, as it nearly always does, else jumps to the target."""
         self.jump_unless(condition, target, LIKELY)
+
+    def fail_if(self, condition: str) -> None:
+        """Returns null if the condition holds: there is no memory, and an error is set."""
+        self.jump_if(condition, "failed", UNLIKELY)
+
+    def fail_if_null(self, obj: str) -> None:
+        self.fail_if(self.is_null(obj))
 
 
 def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], releases: bool) -> str:
@@ -159,24 +168,25 @@ def text(symbol: str, callee: Any, parameters: Sequence[Scalar | Array], release
 
 def _array(w: _Wrapper, obj: str, type_: Array) -> list[str]:
     """The registers of an array argument, with an owner on the stack that refers to the Python object."""
-    w.require(w.is_same(w.field("ptr", obj, TYPE), "@numpy_array_type"), "bad")
-    w.require(w.binary("icmp eq", w.field("i32", obj, RANK), type_.rank, "i32"), "bad")
+    w.require(w.is_same(type_of(w, obj), "@numpy_array_type"), "bad")
+    array = ArrayReader(w, obj)
+    w.require(w.binary("icmp eq", array.rank(), type_.rank, "i32"), "bad")
     owner = argument(w, obj)
-    dims = w.field("ptr", obj, DIMS)
+    dims = array.sizes()
     sizes = [w.op(f"load i64, ptr {w.at(dims, 8 * axis)}{IS_SIZE}") for axis in range(type_.rank)]
-    return [f"ptr {owner}", f"ptr {w.field('ptr', obj, DATA)}", *(f"i64 {size}" for size in sizes)]
+    return [f"ptr {owner}", f"ptr {array.data()}", *(f"i64 {size}" for size in sizes)]
 
 
 def _number(w: _Wrapper, obj: str, type_: Scalar) -> str:
     """A number's value: read from NumPy's scalar of the type, or asked of any other object; of floats of 16 bits only
     read."""
-    same = w.is_same(w.field("ptr", obj, TYPE), w.external(f"numpy_{type_.name}_type"))
+    same = w.is_same(type_of(w, obj), w.external(f"numpy_{type_.name}_type"))
     if type_.kind == "h":
         w.require(same, "bad")
-        return w.field(type_.memory, obj, VALUE)
+        return number(w, obj, type_.memory)
 
     def read() -> str:
-        value = w.field(type_.memory, obj, VALUE)
+        value = number(w, obj, type_.memory)
         return w.binary("icmp ne", value, 0, "i8") if type_ == BOOL else value
 
     return w.either(same, type_.ir, read, lambda: _converted(w, obj, type_))
@@ -210,23 +220,18 @@ def _results(w: _Wrapper, items: Sequence[Any], found: Sequence[str], several: b
         parts, rest = rest[:count], rest[count:]
         # If one can't be made, those before it leak; there is no memory left anyway.
         obj = _array_object(w, item, parts) if isinstance(item, Array) else _number_object(w, item, parts[0])
-        w.require(_is_there(w, obj), "failed")
         made.append(obj)
     if several:
         result = w.call("ptr", "@PyTuple_New", f"i64 {len(made)}")
-        w.require(_is_there(w, result), "failed")
+        w.fail_if_null(result)
         for position, obj in enumerate(made):
-            w.store("ptr", obj, w.at(result, ITEMS + 8 * position))
+            set_tuple_item(w, result, position, obj)
     elif made:
         (result,) = made
     else:
         result = w.external("_Py_NoneStruct")
         w.run("@Py_IncRef", f"ptr {result}")
     w.end(f"ret ptr {result}")
-
-
-def _is_there(w: _Wrapper, obj: str) -> str:
-    return w.binary("icmp ne", obj, "null", "ptr")
 
 
 def _array_object(w: _Wrapper, type_: Array, parts: Sequence[str]) -> str:
@@ -236,17 +241,20 @@ def _array_object(w: _Wrapper, type_: Array, parts: Sequence[str]) -> str:
         w.store("i64", size, w.at(dims, axis, "i64"))
     dtype = w.external(f"numpy_{type_.element.name}_dtype")
     given = [f"ptr {owner}", f"ptr {data}", f"ptr {dtype}", f"i32 {type_.rank}", f"ptr {dims}"]
-    return w.call("ptr", "@array_object", *given)
+    array = w.call("ptr", "@array_object", *given)
+    w.fail_if_null(array)
+    return array
 
 
 def _number_object(w: _Wrapper, type_: Scalar, value: str) -> str:
     if type_ == INT64:
-        return w.call("ptr", "@PyLong_FromLongLong", f"i64 {value}")
+        integer = w.call("ptr", "@PyLong_FromLongLong", f"i64 {value}")
+        w.fail_if_null(integer)
+        return integer
     if type_ == BOOL:
         obj = w.select(value, "@numpy_true", "@numpy_false", "ptr")
         w.run("@Py_IncRef", f"ptr {obj}")
         return obj
-    obj = w.call("ptr", "@PyType_GenericAlloc", f"ptr {w.external(f'numpy_{type_.name}_type')}", "i64 0")
-    w.require(_is_there(w, obj), "failed")
-    w.store(type_.ir, value, w.at(obj, VALUE))
-    return obj
+    w.external(f"numpy_{type_.name}_type")
+    w.external(f"numpy_{type_.name}_dtype")
+    return new_number(w, type_.name, type_.ir, value, w.fail_if)

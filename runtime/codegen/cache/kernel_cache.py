@@ -70,13 +70,16 @@ def platform_key() -> str:
     """What compiled code depends on besides its text: versions, the processor, and the functions that kernels call."""
     import numpy
 
+    from runtime.llvm.layouts import known
+
     called = _called_by_kernels(Path(__file__).parents[1])
     contents = [called[name] for name in sorted(called)]
     for room in ("kernel_ir", "llvm"):
         contents += [_read(file.path) for file in source_files(Path(__file__).parents[2] / room)]
     compiler, processor, features = machine()
     parts = (
-        FORMAT, compiler, numpy.__version__, sys.version_info[:2], processor, features, digest(b"".join(contents)),
+        FORMAT, compiler, numpy.__version__, sys.version_info[:2], known(), processor, features,
+        digest(b"".join(contents)),
     )  # fmt: skip
     return repr(parts)
 

@@ -1,15 +1,14 @@
 """The machine code of inline caches (`inline_cache.py`): from the arguments of a Python call to a kernel and to
 tensors.
 
-It works on Python objects: like `llvm/wrapper.py` it reads fields whose offsets CPython and NumPy keep stable for
-compiled code (`llvm/python_objects.py`), and calls their C functions for everything else. It interprets plans
-(`plan_encoding.py`): the checks are in `guard_code.py`, the kernel's call in `run_code.py`.
+It works on Python objects: like `llvm/wrapper.py` it reads fields where `llvm/layouts.py` has found them, and calls C
+functions of CPython's and NumPy's for everything else. It interprets plans (`plan_encoding.py`): the checks are in
+`guard_code.py`, the kernel's call in `run_code.py`.
 """
 
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -27,32 +26,34 @@ from runtime.engine.fastcall.plan_encoding import (
     RECORDERS,
     STATE,
     TENSOR,
+    TENSOR_ARRAY,
+    TENSOR_DTYPE,
     ZERO,
 )
 from runtime.engine.fastcall.plan_reading import DECLARATIONS, called, pointer, release, word
 from runtime.engine.fastcall.run_code import running
+from runtime.llvm import layouts
 from runtime.llvm.function_builder import FunctionBuilder, defined
-from runtime.llvm.python_objects import BYTES, ITEMS, LENGTH
+from runtime.llvm.python_objects import first_byte, support, tuple_item, tuple_length
 from runtime.tensor import EagerTensor
 
 _NAME = "autograph_shortcut"
-_WORD = 8
 
 
-def text(array: int, dtype: int) -> str:
-    """The whole module. array, dtype: the offsets of these fields in a tensor, in bytes."""
+def text(array: int | None, dtype: int | None) -> str:
+    """The whole module. array, dtype: the where tensors have these fields (`layouts.slot`)."""
     entry = defined(f"ptr @{_NAME}(ptr %self, ptr %args, i64 %count, ptr %names)", _call)
-    return "\n".join([DECLARATIONS, checks(array, dtype), running(array, dtype), entry])
+    return "\n".join([DECLARATIONS, support(array, dtype), checks(array, dtype), running(array, dtype), entry])
 
 
 def _call(f: FunctionBuilder) -> str:
     cursor, free = f.stack("ptr"), f.stack("ptr")
-    f.store("ptr", f.at(f.field("ptr", "%self", ITEMS), BYTES), cursor)
+    f.store("ptr", first_byte(f, tuple_item(f, "%self", 0)), cursor)
     fallback = pointer(f, cursor)
     most_values, most_inputs, plans = (word(f, cursor) for _ in range(3))
     first = f.load("ptr", cursor)
-    is_unnamed, names = f.is_null("%names"), f.at("%names", ITEMS)
-    name_count = f.either(is_unnamed, "i64", lambda: "0", lambda: f.field("i64", "%names", LENGTH))
+    is_unnamed = f.is_null("%names")
+    name_count = f.either(is_unnamed, "i64", lambda: "0", lambda: tuple_length(f, "%names"))
     with f.if_then(f.call("i1", "@undisturbed")):
         values, inputs = f.room("ptr", most_values), f.room("ptr", most_inputs)
         with f.loop(0, plans, carried=[("ptr", first)]) as loop:
@@ -60,7 +61,7 @@ def _call(f: FunctionBuilder) -> str:
             following = f.label()
             f.store("ptr", f.at(plan, PLAN_ARGUMENTS, "i64"), cursor)
             f.store("ptr", values, free)
-            _try(f, plan, (cursor, free), (values, inputs), (names, name_count), following)
+            _try(f, plan, (cursor, free), (values, inputs), name_count, following)
             f.block(following)
             loop.following = [f.at(plan, f.field("i64", plan, PLAN_LENGTH, "i64"), "i64")]
     with f.unless(f.is_null(f.call("ptr", "@PyErr_Occurred"))):
@@ -71,7 +72,7 @@ def _call(f: FunctionBuilder) -> str:
     f.leave_if(f.is_null(keywords), "ptr null")
     named = f.at("%args", "%count", "ptr")
     with f.loop(0, name_count) as each:
-        name, value = (f.field("ptr", place, each.index, "ptr") for place in (names, named))
+        name, value = tuple_item(f, "%names", each.index), f.field("ptr", named, each.index, "ptr")
         status = f.call("i32", "@PyDict_SetItem", f"ptr {keywords}", f"ptr {name}", f"ptr {value}")
         with f.if_then(f.binary("icmp slt", status, 0, "i32")):
             release(f, keywords)
@@ -86,24 +87,23 @@ def _try(
     plan: str,
     places: tuple[str, str],
     arrays: tuple[str, str],
-    names: tuple[str, str],
+    name_count: str,
     following: str,
 ) -> None:
     """Runs a plan and returns its result, if the call is as it says; else jumps to `following`.
 
-    places: of the cursor, and of the pointer behind the values so far. arrays: room for values and inputs. names: the
-    names of keyword arguments, and their number.
+    places: of the cursor, and of the pointer behind the values so far. arrays: room for values and inputs. name_count:
+    the number of keyword arguments.
     """
     cursor, free = places
     values, inputs = arrays
-    own_names, name_count = names
     unfit = f.label()
     total = f.binary("add", "%count", name_count)
     wanted, wanted_names = word(f, cursor), word(f, cursor)
     is_count, is_name_count = f.binary("icmp eq", "%count", wanted), f.binary("icmp eq", name_count, wanted_names)
     f.jump_unless(f.all_of(is_count, is_name_count), following)
     with f.loop(0, name_count) as name:
-        f.jump_unless(f.is_same(f.field("ptr", own_names, name.index, "ptr"), pointer(f, cursor)), following)
+        f.jump_unless(f.is_same(tuple_item(f, "%names", name.index), pointer(f, cursor)), following)
 
     def fits(obj: str) -> str:
         return f.call("i1", "@fits", f"ptr {cursor}", f"ptr {obj}", f"ptr {free}")
@@ -143,7 +143,8 @@ def methods() -> Callable[[tuple], Callable[..., Any]] | None:
         return None
     from runtime.llvm import target
 
-    machine_code = jit_module.machine_code("shortcut", text(_offset("_array"), _offset("dtype")))
+    array, dtype = layouts.slot(EagerTensor, "_array"), layouts.slot(EagerTensor, "dtype")
+    machine_code = jit_module.machine_code("shortcut", text(array, dtype))
     named = {
         TENSOR: EagerTensor,
         CONTEXT: ctx,
@@ -154,15 +155,7 @@ def methods() -> Callable[[tuple], Callable[..., Any]] | None:
         ZERO: 0,
     }
     addresses = {symbol: id(target.kept(obj)) for symbol, obj in named.items()}
+    for symbol, name in ((TENSOR_ARRAY, b"_array"), (TENSOR_DTYPE, b"dtype")):
+        addresses[symbol] = ctypes.addressof(target.kept(ctypes.create_string_buffer(name)))
     addresses[EAGERLY] = eagerly.__array_interface__["data"][0]
     return target.methods(machine_code, _NAME, addresses)
-
-
-def _offset(attribute: str) -> int:
-    """Where a tensor has one of its attributes, in bytes."""
-    mark = object()
-    tensor = EagerTensor.__new__(EagerTensor)
-    setattr(tensor, attribute, mark)
-    size = EagerTensor.__basicsize__ // _WORD
-    words = struct.unpack(f"{size}q", ctypes.string_at(id(tensor), size * _WORD))
-    return words.index(id(mark)) * _WORD

@@ -4,6 +4,8 @@ pattern, and that the guards of the trace hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from runtime.engine.fastcall.plan_encoding import (
     ARRAY,
     ATTRIBUTE,
@@ -19,6 +21,8 @@ from runtime.engine.fastcall.plan_encoding import (
     SCALAR,
     STATE,
     TENSOR,
+    TENSOR_ARRAY,
+    TENSOR_DTYPE,
     TUPLE,
 )
 from runtime.engine.fastcall.plan_reading import called, pointer, release, retain, word
@@ -26,14 +30,14 @@ from runtime.llvm.function_builder import FunctionBuilder, definitions
 from runtime.llvm.python_objects import (
     ALIGNED,
     C_CONTIGUOUS,
-    CONTENT,
-    DIMS,
-    DTYPE,
-    FLAGS,
-    ITEMS,
-    LENGTH,
-    RANK,
-    TYPE,
+    ArrayReader,
+    cell_content,
+    list_item,
+    list_length,
+    slot,
+    tuple_item,
+    tuple_length,
+    type_of,
 )
 
 # --- the thread ------------------------------------------------------------------------------------------------------
@@ -49,7 +53,7 @@ def _undisturbed(f: FunctionBuilder) -> str:
     traces_not, checks_not = (_is_unset(f, state, name) for name in (BUILDER, NUMERICS))
     recorders = _item(f, state, f"@{RECORDERS}")
     records_not = f.either(
-        f.is_null(recorders), "i1", lambda: "true", lambda: f.binary("icmp eq", f.field("i64", recorders, LENGTH), 0)
+        f.is_null(recorders), "i1", lambda: "true", lambda: f.binary("icmp eq", tuple_length(f, recorders), 0)
     )
     release(f, state)
     return f.all_of(traces_not, checks_not, records_not)
@@ -79,16 +83,17 @@ def _let_go(f: FunctionBuilder) -> None:
 
 def _suits(f: FunctionBuilder) -> str:
     """Whether `%value`, the value of a tensor, is the scalar or array that the description at `%cursor` asks for."""
-    type_ = f.field("ptr", "%value", TYPE)
+    type_ = type_of(f, "%value")
     f.leave_if(f.binary("icmp eq", "%kind", SCALAR), f"i1 {f.is_same(type_, '%of')}")
     wanted = word(f, "%cursor")
     f.leave_unless(f.is_same(type_, "@numpy_array_type"), "i1 false")
-    has_rank = f.binary("icmp eq", f.convert("sext", "i32", f.field("i32", "%value", RANK), "i64"), wanted)
-    has_dtype = f.is_same(f.field("ptr", "%value", DTYPE), "%of")
+    array = ArrayReader(f, "%value")
+    has_rank = f.binary("icmp eq", f.convert("sext", "i32", array.rank(), "i64"), wanted)
+    has_dtype = f.is_same(array.dtype(), "%of")
     layout = C_CONTIGUOUS | ALIGNED
-    has_layout = f.binary("icmp eq", f.binary("and", f.field("i32", "%value", FLAGS), layout, "i32"), layout, "i32")
+    has_layout = f.binary("icmp eq", f.binary("and", array.flags(), layout, "i32"), layout, "i32")
     f.leave_unless(f.all_of(has_rank, has_dtype, has_layout), "i1 false")
-    sizes = f.field("ptr", "%value", DIMS)
+    sizes = array.sizes()
     with f.loop(0, wanted) as axis:
         size, wanted_size = f.field("i64", sizes, axis.index, "i64"), word(f, "%cursor")
         is_any = f.binary("icmp slt", wanted_size, 0)
@@ -100,10 +105,10 @@ class _Fits:
     """Writes the function `@fits`: whether `%obj` is as the description at the cursor says, which is read to its end
     only then. The values of its tensors are put where `%values` points, with references to them.
 
-    array, dtype: the offsets of these fields in a tensor, in bytes.
+    array, dtype: the offsets of these fields in a tensor, in bytes; None if they aren't known.
     """
 
-    def __init__(self, f: FunctionBuilder, array: int, dtype: int) -> None:
+    def __init__(self, f: FunctionBuilder, array: int | None, dtype: int | None) -> None:
         self._f = f
         self._array, self._dtype = array, dtype
         self._type = ""
@@ -111,7 +116,7 @@ class _Fits:
     def write(self) -> str:
         f = self._f
         kind = word(f, "%cursor")
-        self._type = f.field("ptr", "%obj", TYPE)
+        self._type = type_of(f, "%obj")
         same, tensor, attribute, tuple_, list_, dictionary = (f.label() for _ in range(6))
         kinds = {SCALAR: tensor, ARRAY: tensor, TUPLE: tuple_, LIST: list_, DICT: dictionary, ATTRIBUTE: attribute}
         f.switch("i64", kind, same, kinds)
@@ -121,8 +126,10 @@ class _Fits:
         self._tensor(kind)
         f.begin(attribute)
         self._attribute()
-        items = f.merge(f.label(), "ptr", ((tuple_, self._tuple_items), (list_, self._list_items)))
-        self._sequence(items)
+        f.begin(tuple_)
+        self._sequence(pointer(f, "%cursor"), tuple_length, tuple_item)
+        f.begin(list_)
+        self._sequence("@PyList_Type", list_length, list_item)
         f.begin(dictionary)
         return self._dictionary()
 
@@ -140,8 +147,8 @@ class _Fits:
         f = self._f
         of, dtype = pointer(f, "%cursor"), pointer(f, "%cursor")
         f.leave_unless(f.is_same(self._type, f"@{TENSOR}"), "i1 false")
-        value = f.field("ptr", "%obj", self._array)
-        has_dtype = f.is_same(f.field("ptr", "%obj", self._dtype), dtype)
+        value = slot(f, "%obj", self._array, TENSOR_ARRAY)
+        has_dtype = f.is_same(slot(f, "%obj", self._dtype, TENSOR_DTYPE), dtype)
         f.leave_unless(f.all_of(has_dtype, f.negated(f.is_null(value))), "i1 false")
         f.leave_unless(self._suits(value, kind, of), "i1 false")
         retain(f, value)
@@ -160,26 +167,22 @@ class _Fits:
             f.end("ret i1 false")
         self._put(value)
 
-    def _tuple_items(self) -> str:
-        f = self._f
-        f.leave_unless(f.is_same(self._type, pointer(f, "%cursor")), "i1 false")
-        return f.at("%obj", ITEMS)
-
-    def _list_items(self) -> str:
-        f = self._f
-        f.leave_unless(f.is_same(self._type, "@PyList_Type"), "i1 false")
-        return f.field("ptr", "%obj", ITEMS)
-
     def _item_fits(self, item: str) -> None:
         f = self._f
         f.leave_unless(f.call("i1", "@fits", "ptr %cursor", f"ptr {item}", "ptr %values"), "i1 false")
 
-    def _sequence(self, items: str) -> None:
+    def _sequence(
+        self,
+        class_: str,
+        length_of: Callable[[FunctionBuilder, str], str],
+        item_of: Callable[[FunctionBuilder, str, str], str],
+    ) -> None:
         f = self._f
-        length = f.field("i64", "%obj", LENGTH)
+        f.leave_unless(f.is_same(self._type, class_), "i1 false")
+        length = length_of(f, "%obj")
         f.leave_unless(f.binary("icmp eq", length, word(f, "%cursor")), "i1 false")
         with f.loop(0, length) as loop:
-            self._item_fits(f.field("ptr", items, loop.index, "ptr"))
+            self._item_fits(item_of(f, "%obj", loop.index))
         f.end("ret i1 true")
 
     def _dictionary(self) -> str:
@@ -234,7 +237,7 @@ def _holds(f: FunctionBuilder) -> str:
             return f.is_same(answer, "@_Py_TrueStruct")
 
         def in_cell(holder: str = holder) -> str:
-            return f.is_same(f.field("ptr", holder, CONTENT), pointer(f, "%cursor"))
+            return f.is_same(cell_content(f, holder), pointer(f, "%cursor"))
 
         def in_dictionary(holder: str = holder) -> str:
             item = _item(f, holder, pointer(f, "%cursor"))
@@ -245,8 +248,8 @@ def _holds(f: FunctionBuilder) -> str:
     return "true"
 
 
-def checks(array: int, dtype: int) -> str:
-    """The functions of all checks. array, dtype: the offsets of these fields in a tensor, in bytes."""
+def checks(array: int | None, dtype: int | None) -> str:
+    """The functions of all checks. array, dtype: the where tensors have these fields (`layouts.slot`)."""
     return definitions(
         {
             "internal i1 @undisturbed()": _undisturbed,

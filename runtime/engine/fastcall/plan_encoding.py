@@ -30,10 +30,13 @@ of a list of tensors; 3, None; with 4 added if the kernel returns its results in
 from __future__ import annotations
 
 # Symbols of objects that the machine code refers to.
-TENSOR, CONTEXT, STATE, BUILDER, RECORDERS, NUMERICS, EAGERLY, ZERO = (
+TENSOR, TENSOR_ARRAY, TENSOR_DTYPE, CONTEXT, STATE, BUILDER, RECORDERS, NUMERICS, EAGERLY, ZERO = (
     f"autograph_{name}"
-    for name in ("tensor_type", "context", "state", "builder", "recorders", "numerics", "eagerly", "zero")
-)
+    for name in (
+        "tensor_type", "tensor_array", "tensor_dtype", "context", "state", "builder", "recorders", "numerics",
+        "eagerly", "zero",
+    )
+)  # fmt: skip
 # The first words of a plan.
 (
     PLAN_LENGTH, PLAN_KERNEL, PLAN_INPUTS, PLAN_OUTPUTS, PLAN_STATUS, PLAN_RESULT_KIND, PLAN_PACK, PLAN_FAILED,

@@ -10,6 +10,8 @@ from runtime.engine.fastcall.plan_encoding import (
     RECORDERS,
     STATE,
     TENSOR,
+    TENSOR_ARRAY,
+    TENSOR_DTYPE,
     ZERO,
 )
 from runtime.llvm.function_builder import FunctionBuilder
@@ -20,11 +22,12 @@ DECLARATIONS = "\n".join([
         "PyObject_GetAttr", "PyDict_GetItemWithError", "PyDict_Size", "PyDict_New", "PyDict_SetItem", "PyErr_Occurred",
         "PyErr_Clear", "PyErr_Fetch", "PyErr_Restore", "PyErr_ExceptionMatches", "PyObject_VectorcallDict",
         "PyType_GenericAlloc", "PyTuple_New", "PyList_New", "PyLong_AsLongLong", "Py_IncRef", "Py_DecRef",
+        "PyCapsule_GetPointer",
     ),
     exceptions("MemoryError"),
     objects("PyTuple_Type", "PyList_Type", "PyDict_Type", "_Py_NoneStruct", "_Py_TrueStruct"),
-    objects("numpy_array_type", "numpy_int64_type"),
-    objects(TENSOR, CONTEXT, STATE, BUILDER, RECORDERS, NUMERICS, ZERO),
+    objects("numpy_array_type", "numpy_int64_type", "numpy_int64_dtype"),
+    objects(TENSOR, TENSOR_ARRAY, TENSOR_DTYPE, CONTEXT, STATE, BUILDER, RECORDERS, NUMERICS, ZERO),
     f"@{EAGERLY} = external global i64",
 ])  # fmt: skip
 

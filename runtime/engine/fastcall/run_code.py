@@ -24,11 +24,13 @@ from runtime.engine.fastcall.plan_encoding import (
     SEVERAL,
     STATUS,
     TENSOR,
+    TENSOR_ARRAY,
+    TENSOR_DTYPE,
     ZERO,
 )
 from runtime.engine.fastcall.plan_reading import called, pointer, release, retain, word
 from runtime.llvm.function_builder import FunctionBuilder, defined
-from runtime.llvm.python_objects import ITEMS, VALUE
+from runtime.llvm.python_objects import new_number, set_list_item, set_slot, set_tuple_item, tuple_item
 
 
 class _Run:
@@ -67,11 +69,10 @@ class _Run:
         self._release_if_any(self._made)
         with f.if_then(f.is_null(result)):
             self._no_result()
-        items = f.select(self._in_tuple, f.at(result, ITEMS), "null", "ptr")
-        self._check_status(result, items)
-        places = self._places()
+        self._check_status(result)
+        self._make_whole()
         with f.loop(0, self._word("i64", PLAN_OUTPUTS)) as loop:
-            self._output(result, items, f.at(places, loop.index, "ptr"))
+            self._output(result, loop.index)
         release(f, result)
         self._answer()
         f.begin(self._abandon)
@@ -111,12 +112,12 @@ class _Run:
         f.run("@PyErr_Clear")
         f.end(f"ret ptr {called(f, self._word('ptr', PLAN_NO_MEMORY))}")
 
-    def _check_status(self, result: str, items: str) -> None:
+    def _check_status(self, result: str) -> None:
         """Leaves with what the plan's function for failures returns, if the kernel's status says so."""
         f = self._f
         status = self._word("i64", PLAN_STATUS)
         with f.unless(self._is(status, NO_STATUS)):
-            code = f.either(self._is(status, STATUS), "ptr", lambda: f.load("ptr", items), lambda: result)
+            code = f.either(self._is(status, STATUS), "ptr", lambda: tuple_item(f, result, 0), lambda: result)
             with f.unless(f.is_same(code, f"@{ZERO}")):
                 count = f.binary("add", "%count", 1)
                 given = f.room("ptr", count)
@@ -128,26 +129,34 @@ class _Run:
 
     # --- outputs -----------------------------------------------------------------------------------------------------
 
-    def _places(self) -> str:
-        """Where the tensors go: to a new tuple or list, or alone."""
+    def _make_whole(self) -> None:
+        """Makes the tuple or list that the tensors go to, unless there is only one."""
         f = self._f
-        single, in_tuple, in_list = (f.label() for _ in range(3))
-        f.switch("i64", self._form, in_list, {ONE: single, NOTHING: single, SEVERAL: in_tuple})
-
-        def made(function: str) -> str:
+        done, in_tuple, in_list = (f.label() for _ in range(3))
+        f.switch("i64", self._form, in_list, {ONE: done, NOTHING: done, SEVERAL: in_tuple})
+        for label, function in ((in_tuple, "PyTuple_New"), (in_list, "PyList_New")):
+            f.begin(label)
             whole = f.call("ptr", f"@{function}", f"i64 {self._word('i64', PLAN_TENSORS)}")
             f.jump_if(f.is_null(whole), self._lost)
             f.store("ptr", whole, self._whole)
-            return whole
+            f.jump(done)
+        f.begin(done)
 
-        blocks = (
-            (single, lambda: self._single),
-            (in_tuple, lambda: f.at(made("PyTuple_New"), ITEMS)),
-            (in_list, lambda: f.field("ptr", made("PyList_New"), ITEMS)),
-        )
-        return f.merge(f.label(), "ptr", blocks)
+    def _put(self, tensor: str, index: str) -> None:
+        """Puts a tensor where the answer is taken from."""
+        f = self._f
+        done, single, in_tuple, in_list = (f.label() for _ in range(4))
+        f.switch("i64", self._form, in_list, {ONE: single, NOTHING: single, SEVERAL: in_tuple})
+        f.begin(single)
+        f.store("ptr", tensor, self._single)
+        f.jump(done)
+        for label, set_item in ((in_tuple, set_tuple_item), (in_list, set_list_item)):
+            f.begin(label)
+            set_item(f, f.load("ptr", self._whole), index, tensor)
+            f.jump(done)
+        f.begin(done)
 
-    def _output(self, result: str, items: str, place: str) -> None:
+    def _output(self, result: str, index: str) -> None:
         f = self._f
         head, source, dtype = word(f, "%cursor"), word(f, "%cursor"), pointer(f, "%cursor")
         kind = f.binary("and", head, 3)
@@ -158,7 +167,7 @@ class _Run:
             return value
 
         def own() -> str:
-            obj = f.either(self._in_tuple, "ptr", lambda: f.field("ptr", items, source, "ptr"), lambda: result)
+            obj = f.either(self._in_tuple, "ptr", lambda: tuple_item(f, result, source), lambda: result)
             return f.either(self._is(kind, INTEGER), "ptr", lambda: self._number(obj), lambda: kept(obj))
 
         def kept(obj: str) -> str:
@@ -177,7 +186,7 @@ class _Run:
         def wrap() -> None:
             tensor = f.call("ptr", "@tensor", f"ptr {value}", f"ptr {dtype}")
             f.jump_if(f.is_null(tensor), self._abandon)
-            f.store("ptr", tensor, place)
+            self._put(tensor, index)
 
         f.if_else(f.binary("icmp ne", f.binary("and", head, ASSIGNED), 0), assign, wrap)
 
@@ -185,10 +194,7 @@ class _Run:
         """Python's int as an int64 of NumPy's."""
         f = self._f
         value = f.call("i64", "@PyLong_AsLongLong", f"ptr {integer}")
-        number = f.call("ptr", "@PyType_GenericAlloc", "ptr @numpy_int64_type", "i64 0")
-        f.jump_if(f.is_null(number), self._abandon)
-        f.store("i64", value, f.at(number, VALUE))
-        return number
+        return new_number(f, "int64", "i64", value, lambda failed: f.jump_if(failed, self._abandon))
 
     def _answer(self) -> None:
         """Returns what the call returns."""
@@ -205,8 +211,8 @@ class _Run:
         f.end(f"ret ptr {packed}")
 
 
-def running(array: int, dtype: int) -> str:
-    """The function that runs plans. array, dtype: the offsets of these fields in a tensor, in bytes."""
+def running(array: int | None, dtype: int | None) -> str:
+    """The function that runs plans. array, dtype: the where tensors have these fields (`layouts.slot`)."""
 
     def tensor(f: FunctionBuilder) -> str:
         """A tensor with this value, whose reference it takes over."""
@@ -214,9 +220,9 @@ def running(array: int, dtype: int) -> str:
         with f.if_then(f.is_null(made)):
             release(f, "%value")
             f.end("ret ptr null")
-        f.store("ptr", "%value", f.at(made, array))
+        set_slot(f, made, array, TENSOR_ARRAY, "%value")
         retain(f, "%dtype")
-        f.store("ptr", "%dtype", f.at(made, dtype))
+        set_slot(f, made, dtype, TENSOR_DTYPE, "%dtype")
         return made
 
     parameters = "ptr %plan, ptr %cursor, ptr %values, ptr %inputs, ptr %args, i64 %count"
