@@ -138,10 +138,11 @@ ROOMS: dict[str, set[str]] = {
     **ROOMS_OF_CODEGEN,
     "runtime.engine": {*VALUES, "runtime.graph", "runtime.autodiff", *USED_BY_ENGINE},
     "runtime.engine.fastcall": {*BASE, "runtime.tensor", "runtime.llvm", "runtime.engine", *USED_BY_ENGINE},
-    # autograph: syntax ← convert; operators ← function. The passes know nothing of tensors; only the way in,
+    # autograph: syntax ← convert; operators ← function. The passes know nothing of tensors (the recursion limit belongs
+    # to the process, so there is one place that raises it); only the way in,
     # convert.api, brings them together with the operators that converted code calls.
     "autograph.errors": {"runtime.errors"},
-    "autograph.syntax": set(),
+    "autograph.syntax": {"runtime.recursion"},
     "autograph.convert": {"autograph.errors", "autograph.syntax"},
     "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
     "autograph.convert.api": {

@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 import gast
 
+from runtime import recursion
+
 T = TypeVar("T")
 
 
@@ -122,12 +124,8 @@ def with_deep_stack(work: Callable[[], T]) -> T:
     try:
         return work()
     except RecursionError:
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(limit * 8)
-        try:
+        with recursion.room(sys.getrecursionlimit()):
             return work()
-        finally:
-            sys.setrecursionlimit(limit)
 
 
 def positions_from_line(tree: Any, first_line: int) -> Any:

@@ -15,6 +15,7 @@ import ctypes
 import functools
 import os
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable, Sequence
 from types import CellType
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ import numpy as np
 
 from runtime.kernel_ir.types import SCALARS
 
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))  # built to run without the global lock
 KINDS = ("object", "tuple", "list", "bytes", "cell", "number", "array", "slot")
 VARIABLE = "AUTOGRAPH_UNKNOWN_LAYOUTS"
 _WORD = ctypes.sizeof(ctypes.c_void_p)
@@ -99,10 +101,12 @@ def _unknown() -> set[str]:
     """The kinds of objects that aren't looked at."""
     if sys.implementation.name != "cpython" or sys.byteorder != "little":
         return set(KINDS)  # elsewhere `id` needn't be an address
+    # Without the lock, another thread may move the items of a list while they are read.
+    unsafe = {"list"} if FREE_THREADED else set()
     named = {name.strip() for name in os.environ.get(VARIABLE, "").split(",")} - {""}
     if wrong := named - {*KINDS, "all"}:
         raise ValueError(f"{VARIABLE} names {', '.join(sorted(wrong))}; the kinds are {', '.join(KINDS)}, and all")
-    return set(KINDS) if "all" in named else named
+    return set(KINDS) if "all" in named else named | unsafe
 
 
 def slot(class_: type, name: str) -> int | None:

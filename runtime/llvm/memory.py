@@ -13,7 +13,8 @@ table with the symbol `autograph_blocks` (`codegen/native_runtime/allocator.py`)
 
 An argument's owner is on the wrapper's stack and refers to the Python object; its count never drops to zero. Counting
 needs no atomic instructions: until a kernel returns, only its own thread uses its arrays, and parallel loops don't
-count references. Afterwards capsules hold the arrays, under the interpreter lock.
+count references. Afterwards capsules hold the arrays, under the interpreter lock, or without one by counting atomically
+(`wrapper.py`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ import importlib
 import itertools
 import re
 import sys
-import sysconfig
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -67,7 +66,6 @@ def available() -> bool:
         sys.implementation.name == "cpython"
         and sys.platform != "win32"
         and ctypes.sizeof(ctypes.c_void_p) == 8
-        and not sysconfig.get_config_var("Py_GIL_DISABLED")
         and hasattr(llvm, "create_pass_builder")
         and hasattr(llvm, "create_lljit_compiler")
         and llvm.llvm_version_info[0] >= 20  # it declares intrinsics itself

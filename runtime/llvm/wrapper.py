@@ -16,7 +16,8 @@ from typing import Any
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple, results
 from runtime.llvm.function_builder import IS_SIZE, LIKELY, UNLIKELY, UNOPTIMISED, FunctionBuilder, defined
 from runtime.llvm.interrupts import SUPPORT as INTERRUPTED
-from runtime.llvm.memory import OBJECT, argument
+from runtime.llvm.layouts import FREE_THREADED
+from runtime.llvm.memory import COUNT, OBJECT, argument
 from runtime.llvm.memory import SUPPORT as MEMORY
 from runtime.llvm.python_objects import (
     ALIGNED,
@@ -60,7 +61,15 @@ _FUNCTIONS = (
 
 
 def _release(f: FunctionBuilder) -> None:
-    f.run("@drop", f"ptr {f.call('ptr', '@PyCapsule_GetPointer', 'ptr %capsule', 'ptr null')}")
+    """Gives up a capsule's reference to its array. Without the interpreter lock, other threads may do the same with
+    other capsules of that array."""
+    owner = f.call("ptr", "@PyCapsule_GetPointer", "ptr %capsule", "ptr null")
+    if not FREE_THREADED:
+        f.run("@drop", f"ptr {owner}")
+        return
+    before = f.update("sub", "i64", f.at(owner, COUNT), 1, "acq_rel")
+    with f.if_then(f.binary("icmp eq", before, 1)):
+        f.run("@drop_last", f"ptr {owner}")
 
 
 def _new_array(f: FunctionBuilder) -> str:

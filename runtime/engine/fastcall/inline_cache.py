@@ -28,6 +28,7 @@ from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.engine import background, settings
 from runtime.engine.fastcall import entry_code
 from runtime.engine.fastcall import plan_encoding as encoding
+from runtime.llvm.layouts import FREE_THREADED
 from runtime.tensor import EagerTensor
 from runtime.tracebacks import warn
 
@@ -73,6 +74,7 @@ class CallPattern:
         self.variables = Encoding()
         self.variable_count = 0
         self.tensors: list[EagerTensor] = []
+        self.is_mutable = False  # whether an argument is a list or a dictionary
         self._guard_count = 0
 
     def object(self, obj: Any) -> None:
@@ -105,12 +107,14 @@ class CallPattern:
 
     def sequence(self, kind: type, count: int) -> None:
         """A list, a tuple or a named tuple of exactly that type."""
+        self.is_mutable |= kind is list
         self.arguments.put(encoding.LIST if kind is list else encoding.TUPLE)
         if kind is not list:
             self.arguments.put_object(kind)
         self.arguments.put(count)
 
     def dictionary(self, count: int) -> None:
+        self.is_mutable = True
         self.arguments.put(encoding.DICT, count)
 
     def key(self, name: str) -> None:
@@ -181,7 +185,8 @@ def make_plan(
     fallback: Callable[..., Any],
     raising: Callable[[Callable[..., Any]], Callable[..., Any]],
 ) -> Plan | None:
-    """The plan for calls that match the pattern; None if the kernel takes or gives anything but tensors.
+    """The plan for calls that match the pattern; None if the kernel takes or gives anything but tensors, or machine
+    code can't check the arguments.
 
     order: the pattern's tensors in the order in which the kernel takes them. extra: its arguments after them, before
     the variables. dtypes_: of its results. written: functions to call with the last of these, which assign them to
@@ -189,6 +194,8 @@ def make_plan(
     NOTHING for None. fallback: the call in Python. raising: wraps a function so that its errors have no frames of this
     project.
     """
+    if FREE_THREADED and pattern.is_mutable:
+        return None  # another thread may remove an item, and so free it, before the call has its own reference to it
     source, tensors = kernel.source, len(pattern.tensors) + pattern.variable_count
     variables = range(len(pattern.tensors), tensors)
     tensor_numbers = [*order, *[None] * len(extra), *variables]
