@@ -21,6 +21,7 @@ from runtime.codegen.backends import graph_cache, llvm_backend
 from runtime.codegen.backends.driver import Record, record_of
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower, why_interpreted
+from runtime.codegen.lower.state import calls_out
 from runtime.codegen.passes import parallelize
 from runtime.context import ctx
 from runtime.dataclass import dataclass
@@ -163,6 +164,7 @@ def explain(title: str, executable: Executable, traced: Graph) -> Section:
             continue
         if kernel is not None:
             section.kernels.append(kernel)
+            _note_calls(part, section.stays)
             if key is not None:
                 shared[key] = kernel
         else:
@@ -219,7 +221,7 @@ def _kernel(part: Graph) -> Kernel:
         nests.append(nest)
     scalars = small = 0
     for node, loop in around.items():
-        if node in fused or node.regions or node.op.cost == 0:
+        if node in fused or node.regions or node.op.cost == 0 or calls_out(node):
             continue
         shapes = [v.type.shape for v in (*node.inputs, *node.outputs) if isinstance(v.type, TensorType)]
         if all(shape == () for shape in shapes):
@@ -267,19 +269,33 @@ def _surroundings(graph: Graph, loop: Span | None) -> Iterator[tuple[Node, Span 
 
 def note_stays(part: Graph, stays: list[Stay]) -> None:
     """Adds the operations of an interpreted part to `stays`, grouped by reason."""
-    by_reason = {stay.reason: stay for stay in stays}
+    found: list[tuple[Node, str]] = []
     for node in part.nodes:
         if node.op.name == "constant":
             continue
         reason, culprit = why_interpreted(node) or (why_left_out(node), node)
         if culprit is not node:
             reason += f" (so neither has the {node.op.name} around it)"
+        found.append((culprit, reason))
+    _note(found, stays)
+
+
+def _note_calls(part: Graph, stays: list[Stay]) -> None:
+    """Adds the operations that a kernel calls Python for."""
+    called = [(node, why_interpreted(node)) for node in part.walk() if calls_out(node)]
+    _note([(node, f"{why[0]}; the native code around it calls Python") for node, why in called if why], stays)
+
+
+def _note(found: Sequence[tuple[Node, str]], stays: list[Stay]) -> None:
+    """Adds operations with their reasons to `stays`."""
+    by_reason = {stay.reason: stay for stay in stays}
+    for node, reason in found:
         stay = by_reason.get(reason)
         if stay is None:
             stay = by_reason[reason] = Stay(reason, [], [])
             stays.append(stay)
-        stay.names.append(culprit.op.name)
-        stay.spans += [s for s in _spans([culprit]) if s not in stay.spans]
+        stay.names.append(node.op.name)
+        stay.spans += [s for s in _spans([node]) if s not in stay.spans]
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------

@@ -63,6 +63,19 @@ def interpret(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | No
         return program.run(inputs, accelerator)
 
 
+def runner(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
+    """`interpret` for a graph of a few nodes that is run over and over, without what long runs need."""
+    program, context = Program(graph), _context_of(graph)
+    if context is contextlib.nullcontext:
+        return lambda inputs: program.run(inputs, None)
+
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        with context():
+            return program.run(inputs, None)
+
+    return run
+
+
 def _run_region(graph: Graph, inputs: Sequence[Any], accelerator: Accelerator | None) -> list[Any]:
     return _program(graph).run(inputs, accelerator)
 

@@ -192,7 +192,7 @@ CALLS: dict[str, Rule] = {
     **{
         f"lib.{name}": _fixed(None)
         for name in (
-            "in_threads", "gemm", "indirect_gemm", "matmul", "int_matmul", "fill_words", "fill_truncated",
+            "in_threads", "call_out", "gemm", "indirect_gemm", "matmul", "int_matmul", "fill_words", "fill_truncated",
             "fill_permutation", "draw_classes", "order_of_row", "order_of_rows", "copy_windows", "fill_places",
             "pad_rows", "transpose_matrix", "top_of_row", "solve_each", "cholesky_of_each", "substitute_each",
         )

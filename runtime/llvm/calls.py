@@ -253,6 +253,13 @@ def _in_threads(w: Writer, operands: Sequence[Any], type_: Any) -> None:
     threads.write(w, callee, wanted, total, arguments)
 
 
+def _call_out(w: Writer, operands: Sequence[Any], type_: Any) -> None:
+    """Calls a C function by its address with the addresses of arrays' elements."""
+    address, *arrays = operands
+    function = w.convert("inttoptr", "i64", arithmetic.cast(w, address, INT64).text, "ptr")
+    w.run(function, *(f"ptr {array.data}" for array in arrays))
+
+
 JOINED = frozenset({"lib.sin", "lib.cos"})  # formulas of one number that have a joint one
 
 BUILTINS: dict[tuple[str, str], CallRule] = {
@@ -281,6 +288,7 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("lib", "here"): CallRule(_here),
     ("lib", "interrupted"): CallRule(_interrupted),
     ("lib", "in_threads"): CallRule(_in_threads),
+    ("lib", "call_out"): CallRule(_call_out),
     ("lib", "gemm"): CallRule(products.write),
     ("lib", "indirect_gemm"): CallRule(products.write_indirect),
 }

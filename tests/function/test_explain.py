@@ -146,6 +146,18 @@ def test_a_loop_around_something_without_native_form():
 
     text = f.explain(X, ag.constant(3))
     assert "on the interpreter\n  dct" in text
+    assert "op 'dct' can't be compiled; the native code around it calls Python" in " ".join(text.split())
+    assert "in its body, on the interpreter" not in text
+
+
+def test_a_loop_that_native_code_can_not_hold():
+    @ag.function
+    def f(x, n):
+        for _ in ag.range(n):
+            x = x + ag.cast(ag.strings.length(ag.strings.as_string(x)), x.dtype)
+        return x
+
+    text = f.explain(X, ag.constant(3))
     assert "(so neither has the while around it)" in " ".join(text.split())
     assert "in its body, on the interpreter" in text
 

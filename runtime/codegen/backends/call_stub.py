@@ -28,6 +28,7 @@ from runtime import profiling
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.backends.driver import compile_kernel, record_of
 from runtime.codegen.backends.numba_backend import compiler as numba_compiler
+from runtime.codegen.kernel.call_outs import argument
 from runtime.codegen.kernel.source import KernelSource, Slot
 from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.context import commit
@@ -148,7 +149,7 @@ class _Stub:
                 found.append("streams")
             else:
                 is_narrow = self.bits and isinstance(constant, np.ndarray) and constant.dtype in NARROW
-                self.space[f"c{index}"] = constant.view(np.uint16) if is_narrow else constant
+                self.space[f"c{index}"] = constant.view(np.uint16) if is_narrow else argument(constant)
                 found.append(f"c{index}")
         return found
 
@@ -193,7 +194,7 @@ class _Stub:
             f"        error = failure(status, ({''.join(d + ', ' for d in details)}))",
             "        if error is None:",
             f"            return call({parameters})",
-            "        raise error from None",
+            "        raise error from error.__cause__",
         ]
 
 

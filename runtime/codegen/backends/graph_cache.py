@@ -25,6 +25,7 @@ import numpy as np
 from runtime.codegen.backends import call_stub, llvm_backend
 from runtime.codegen.backends.driver import afterwards, load_kernel, record_of
 from runtime.codegen.cache import kernel_cache
+from runtime.codegen.kernel.call_outs import CallOut
 from runtime.codegen.kernel.source import KernelSource
 from runtime.dataclass import dataclass
 from runtime.dtypes import DType
@@ -89,7 +90,8 @@ def store(graph: Graph, source: KernelSource, described: str | None = None) -> N
     """Writes the entry of a graph whose kernel has just been compiled, if that is on disk, as soon as nobody waits for
     this thread. Until then it keeps nothing of the graph alive. described: see `lookup`."""
     text = description(graph) if described is None else described
-    if text is not None and not source.kept:
+    calls_python = any(isinstance(each, CallOut) for each in source.constants)
+    if text is not None and not source.kept and not calls_python:
         short = dataclasses.replace(source, reports=(), small=frozenset(), general=None, functions=())
         key = _key(text)
         afterwards(lambda: _write(key, short))

@@ -10,6 +10,7 @@ from runtime import errors
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.export.c_interface import CInterface, Parameter, Result
 from runtime.codegen.export.raising import with_checks
+from runtime.codegen.kernel.call_outs import CallOut
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower
 from runtime.codegen.native_runtime import gemm, indirect_gemm, thread_pool
@@ -89,6 +90,12 @@ def _source(function: CFunction) -> KernelSource:
         span = reason.node.span if reason.node is not None else None
         error = errors.UnimplementedError(f"{function.name} can't be part of a C library: {reason}")
         raise at_span(error, span) from None
+    for each in source.constants:
+        if isinstance(each, CallOut) and each.node is not None:
+            error = errors.UnimplementedError(
+                f"{function.name} can't be part of a C library: op '{each.node.op.name}' can't be compiled"
+            )
+            raise at_span(error, each.node.span)
     if any(isinstance(each, Borrowed) for each in source.constants):
         raise errors.UnimplementedError(
             f"{function.name} can't be part of a C library: it draws random numbers from a state of the process; draw "

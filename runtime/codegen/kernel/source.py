@@ -14,7 +14,7 @@ from runtime import errors
 from runtime.codegen.kernel.reports import NestReport
 from runtime.dataclass import dataclass
 from runtime.dtypes import DType, as_dtype, uint64
-from runtime.graph.spans import at_span, describe_span
+from runtime.graph.spans import at_span, describe_span, note_span
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import parsed
 from runtime.ops.random.stateful import Borrowed
@@ -53,6 +53,12 @@ class Slot:
     rank: int = 0
 
 
+def scalar_of_bits(dtype: DType, bits: int) -> Any:
+    """The NumPy scalar that a kernel gives as an int64: an integer itself, of a float the bits of the float64."""
+    value: Any = np.int64(bits).view(np.float64) if dtype.is_floating else np.int64(bits)
+    return value if value.dtype is dtype.np else value.astype(dtype.np)
+
+
 @dataclass(frozen=True)
 class ErrorSite:
     """A check in the kernel: the exception it stands for, and the user's span.
@@ -79,9 +85,20 @@ class ErrorSite:
     def _shown(self, index: int, detail: int) -> str:
         if index >= len(self.dtypes):
             return str(detail)
-        dtype = self.dtypes[index]
-        value = np.int64(detail).view(np.float64) if dtype.is_floating else detail
-        return format_tensor(dtype.np.type(value), self.summarize)
+        return format_tensor(scalar_of_bits(self.dtypes[index], detail), self.summarize)
+
+
+@dataclass(frozen=True)
+class Raised(ErrorSite):
+    """An error of any class, which Python makes of the values of scalars when it is raised."""
+
+    template: Any = None  # an `ErrorTemplate`
+
+    def exception(self, details: Sequence[int]) -> Exception | None:
+        values = [scalar_of_bits(dtype, detail) for dtype, detail in zip(self.dtypes, details)]
+        error = self.template.made(values)
+        note_span(error, self.span)
+        return at_span(error, self.span) if isinstance(error, errors.OpError) else error
 
 
 class Interruption(ErrorSite):

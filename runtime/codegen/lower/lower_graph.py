@@ -32,7 +32,7 @@ from runtime.codegen.kernel.source import (
 )
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar
 from runtime.codegen.lower.recursion import CONSTANTS, complete, empty_buffers, expand_failures, function_of, given_to
-from runtime.codegen.lower.state import EMITTERS, LEFT_TO_LIBRARIES, REFUSALS, Lowering
+from runtime.codegen.lower.state import EMITTERS, Lowering, calls_out, refusal
 from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table of emitters)
     boxes,
     checks,
@@ -97,7 +97,10 @@ _DEEPEST = 90
 _BLOCKS = {"while": 2, "cond": 1}  # blocks around the statements of a region
 
 
-def _check_native(node: Node, for_device: bool, depth: int = 0) -> None:
+def _check_native(node: Node, for_device: bool, depth: int = 0, may_call_out: bool = False) -> None:
+    """Raises NotNative if a node can't be part of a kernel. may_call_out: the kernel may let Python run it."""
+    if may_call_out and calls_out(node):
+        return
     depth += _BLOCKS.get(node.op.name, 1 if node.regions else 0)
     if depth > _DEEPEST:
         raise NotNative(f"branches (each `elif` is one) and loops are nested more than {_DEEPEST} blocks deep", node)
@@ -110,15 +113,15 @@ def _check_native(node: Node, for_device: bool, depth: int = 0) -> None:
             raise NotNative(f"op '{node.op.name}': {reason}", node) from None
         if node.op.widens and isinstance(value.type, StackType) and value.type.element.dtype.is_narrow:
             raise NotNative(f"op '{node.op.name}' on a stack of {value.type.element.dtype.name}", node)
-    for table in (REFUSALS,) if for_device else (REFUSALS, LEFT_TO_LIBRARIES):
-        refusal = table[node.op.name](node) if node.op.name in table else None
-        if refusal is not None:
-            raise NotNative(f"op '{node.op.name}': {refusal}", node)
+    refused = refusal(node, for_device)
+    if refused is not None:
+        raise NotNative(f"op '{node.op.name}': {refused}", node)
+    may_call_out = node.op.name in _BLOCKS and not for_device
     for region in node.regions:
         for value in region.inputs:
             slot_of(value.type)
         for inner in region.nodes:
-            _check_native(inner, for_device, depth)
+            _check_native(inner, for_device, depth, may_call_out)
 
 
 def lower(graph: Graph, assuming: bool = True, for_device: bool = False) -> KernelSource:

@@ -2,7 +2,8 @@
 
 Rank-0 tensors are scalar expressions, arrays are flat buffers with their dimensions in variables (`kernel/values.py`);
 elementwise nodes gather in fusion groups (`loops/fusion.py`) that are lowered when a value of theirs is needed
-elsewhere. The lowering of an op is a row of `EMITTERS`; elementwise ops need none.
+elsewhere. The lowering of an op is a row of `EMITTERS`; elementwise ops need none. In loops and branches, Python runs
+what has no native form (`kernel/call_outs.py`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any
 
 from runtime import errors
 from runtime.codegen import cost_model
-from runtime.codegen.kernel import scalars
+from runtime.codegen.kernel import call_outs, scalars
 from runtime.codegen.kernel.names import Names, rule_expression, template_of, uses
 from runtime.codegen.kernel.region import Region
 from runtime.codegen.kernel.reports import NestReport
-from runtime.codegen.kernel.source import ErrorSite, Kept, NotNative
-from runtime.codegen.kernel.values import Array, Broadcast, Buffer, Dims, Ref, Scalar, Vector, Virtual, product
+from runtime.codegen.kernel.source import ErrorSite, Kept, NotNative, slot_of
+from runtime.codegen.kernel.values import TOKEN, Array, Broadcast, Buffer, Dims, Ref, Scalar, Vector, Virtual, product
 from runtime.codegen.loops import scalarize
 from runtime.codegen.loops.buffer_reuse import Updates
 from runtime.codegen.loops.builder import Bounds
@@ -32,12 +33,12 @@ from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Range, checks, known_range, range_of, result_of
 from runtime.codegen.symbolic.shape_env import Assumed
 from runtime.codegen.symbolic.varying_carries import VaryingCarries
-from runtime.dtypes import DType, int64
+from runtime.dtypes import DType, float32, int64
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
-from runtime.types import TensorType
+from runtime.types import TensorType, TokenType
 
 Emitter = Callable[["Lowering", Node], None]
 # op name -> its lowering. Filled by the modules of `op_lowerings`.
@@ -46,6 +47,30 @@ EMITTERS: dict[str, Emitter] = {}
 REFUSALS: dict[str, Callable[[Node], str | None]] = {}
 # The same for nodes that a library's function computes faster than a kernel for the CPU; kernels for GPUs have them.
 LEFT_TO_LIBRARIES: dict[str, Callable[[Node], str | None]] = {}
+
+
+def refusal(node: Node, for_device: bool) -> str | None:
+    """Why the lowering of a node's op doesn't do for it; None if it does."""
+    for table in (REFUSALS,) if for_device else (REFUSALS, LEFT_TO_LIBRARIES):
+        reason = table[node.op.name](node) if node.op.name in table else None
+        if reason is not None:
+            return reason
+    return None
+
+
+def calls_out(node: Node) -> bool:
+    """Whether a kernel for the CPU lets Python run a node in a loop or a branch: it has no native form, and takes and
+    gives what can be passed."""
+    if node.regions or node.op.is_random:
+        return False
+    if (node.op.is_elementwise or node.op.name in EMITTERS) and refusal(node, for_device=False) is None:
+        return False
+    try:
+        kinds = {slot_of(value.type).kind for value in (*node.inputs, *node.outputs)}
+    except NotNative:
+        return False
+    sizes = [size for value in node.outputs if value.is_tensor for size in value.shape or ()]
+    return "stack" not in kinds and None not in sizes
 
 
 def emitter(*names: str) -> Callable[[Emitter], Emitter]:
@@ -177,6 +202,13 @@ class Lowering(Sizes):
         self.errors.append(site)
         self.details = max(self.details, len(details))
         self.branch(condition, [ir.Fail(len(self.errors), tuple(details))])
+
+    def bits(self, value: Value) -> ir.Expr:
+        """A scalar as an int64, which Python reads with `scalar_of_bits`."""
+        number: ir.Expr = self.scalar_name(value)
+        if value.dtype.is_narrow:
+            number = scalars.convert(number, value.dtype, float32)
+        return ir.call("lib.bits", number) if value.dtype.is_floating else ir.Convert(INT64, number)
 
     # --- values --------------------------------------------------------------------------------------------------
 
@@ -381,7 +413,9 @@ class Lowering(Sizes):
 
     def emit(self, node: Node) -> None:
         lowering = EMITTERS.get(node.op.name)
-        if node in self.region.small:
+        if calls_out(node):
+            self.call_out(node)
+        elif node in self.region.small:
             scalarize.emit(self, node)
         elif lowering is not None:
             lowering(self, node)
@@ -389,6 +423,43 @@ class Lowering(Sizes):
             self.emit_elementwise(node)
         else:
             raise NotNative(f"op '{node.op.name}' can't be compiled", node)
+
+    def call_out(self, node: Node) -> None:
+        """Lets Python run a node that has no native form."""
+        self.fusion.flush_all()
+        call = call_outs.of_node(node)
+        numbers: list[ir.Expr] = [ir.ZERO]
+        arrays: list[ir.Var] = []
+        for value in node.inputs:
+            if isinstance(value.type, TokenType):
+                continue
+            if value.type.rank == 0:  # type: ignore[union-attr]
+                numbers.append(self.bits(value))
+            else:
+                array = self.array(value)
+                numbers += array.dims
+                arrays.append(array.buffer.variable)
+        results = [
+            (value, Array(self.new_buffer(product(dims), value.dtype, value.name), dims))
+            for value in node.outputs
+            if not isinstance(value.type, TokenType)
+            for dims in [tuple(self.static_dim(size) for size in value.shape)]
+        ]
+        record = self.new_buffer(ir.as_expr(len(numbers)), int64, "record").variable
+        for place, number in enumerate(numbers):
+            self.add(ir.store(record, place, number))
+        name = self.names.fresh("python")
+        self.constants.append((name, call))
+        arrays += [array.buffer.variable for _, array in results]
+        self.add(ir.Run(ir.call("lib.call_out", ir.size_variable(name), record, *arrays)))
+        failed = ir.load(record, call_outs.FAILED).compare("!=", 0)
+        self.leave_when(failed, call_outs.Failed("", "", node.span, call=call))
+        for value, array in results:
+            scalar = ir.load(array.buffer.variable, 0)
+            self.define(value, array if array.dims else Scalar(self.assign(scalar, value.name), value.dtype))
+        for value in node.outputs:
+            if isinstance(value.type, TokenType):
+                self.define(value, TOKEN)
 
     def emit_elementwise(self, node: Node) -> None:
         output = node.outputs[0]

@@ -1,21 +1,20 @@
-"""Lowerings of assertions and commits. The interpreter runs other effects (print, host calls), except random numbers
-(`random.py`)."""
+"""Lowerings of assertions, errors and commits. Random numbers are in `random.py`; other effects (print, host calls) are
+calls of Python."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from runtime import errors
-from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.scalars import variable_of
-from runtime.codegen.kernel.source import Kept, Slot
+from runtime.codegen.kernel.source import Kept, Raised, Slot, slot_of
 from runtime.codegen.kernel.values import TOKEN, Array, Scalar
 from runtime.codegen.loops.buffer_reuse import commits_in_step
 from runtime.codegen.lower.state import Lowering, emitter
-from runtime.dtypes import DType, float32
+from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import BOOL, INT64
+from runtime.kernel_ir.types import BOOL
 from runtime.types import TensorType
 
 
@@ -34,10 +33,7 @@ def _assert(low: Lowering, node: Node) -> None:
     dtypes: list[DType] = []
     for value in data:
         if isinstance(value.type.rank, int) and value.type.rank == 0:  # type: ignore[union-attr]
-            number: ir.Expr = low.scalar_name(value)
-            if value.dtype.is_narrow:
-                number = scalars.convert(number, value.dtype, float32)
-            details.append(ir.call("lib.bits", number) if value.dtype.is_floating else ir.Convert(INT64, number))
+            details.append(low.bits(value))
             shown.append(f"{{{len(dtypes)}}}")
             dtypes.append(value.dtype)
         else:
@@ -48,6 +44,20 @@ def _assert(low: Lowering, node: Node) -> None:
         separator = ": " if message and not message.endswith("=") else " "
         message = (message + separator + ", ".join(shown)).lstrip()
     low.fail_when(ir.negated(holds), attrs["error"], message, node, details, None, dtypes, attrs["summarize"])
+    for value in node.outputs:
+        low.define(value, TOKEN)
+
+
+@emitter("raise")
+def _raise(low: Lowering, node: Node) -> None:
+    condition, *data = node.inputs[:-1]
+    if any(slot_of(value.type).kind != "scalar" for value in data):
+        low.call_out(node)
+        return
+    low.fusion.flush_all()  # errors of nodes before this one come first
+    holds = low.scalar(condition)
+    site = Raised("", "", node.span, dtypes=tuple(value.dtype for value in data), template=node.attrs["error"])
+    low.leave_when(ir.negated(holds), site, [low.bits(value) for value in data])
     for value in node.outputs:
         low.define(value, TOKEN)
 

@@ -35,7 +35,7 @@ _TRANSIENT = frozenset(
     for name in (
         "matmul", "gemm", "solved", "all_true", "add_rows", "nonfinite", "fill_words", "fill_truncated", "draw_classes",
         "order_of_row", "order_of_rows", "top_of_row", "distinct", "solve_each", "cholesky_of_each", "substitute_each",
-        "suppress_boxes", "copy_windows", "fill_places", "pad_rows", "transpose_matrix", "indirect_gemm",
+        "suppress_boxes", "copy_windows", "fill_places", "pad_rows", "transpose_matrix", "indirect_gemm", "call_out",
     )
 )  # fmt: skip
 

@@ -7,10 +7,12 @@ from dataclasses import field
 from typing import Any
 
 from runtime.codegen import cost_model
+from runtime.codegen.kernel import call_outs
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.kernel.source import ErrorSite, Interruption
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.types import INT64
 
 
 @dataclass
@@ -48,8 +50,24 @@ class Kernel:
         them. cost: the ticks."""
         self.starts[function.name][ir.TICKS] = ir.ZERO
         ticks = ir.size_variable(ir.TICKS)
-        leave = ir.If(ir.call("lib.interrupted"), [self.fails(Interruption("KeyboardInterrupt", "", span))])
+        leave = ir.If(ir.call("lib.interrupted"), self._interrupted(span))
         return ir.assign(ir.TICKS, ticks + cost), interrupt_poll(ticks, leave)
+
+    def _interrupted(self, span: Any) -> ir.Block:
+        """What follows Ctrl-C: the kernel ends, and is run again if the user's handler raises no error. A kernel that
+        has called Python must not do that twice, and calls the handler itself."""
+        if not any(isinstance(constant, call_outs.CallOut) for _, constant in self.constants):
+            return [self.fails(Interruption("KeyboardInterrupt", "", span))]
+        call, name, record = call_outs.of_signals(), self.names.fresh("handler"), self.names.fresh("record")
+        self.constants.append((name, call))
+        numbers = ir.array_variable(record, INT64)
+        failed = ir.load(numbers, call_outs.FAILED).compare("!=", 0)
+        return [
+            ir.Alloc(record, ir.ONE, INT64),
+            ir.store(numbers, call_outs.FAILED, 0),
+            ir.Run(ir.call("lib.call_out", ir.size_variable(name), numbers)),
+            ir.If(failed, [self.fails(call_outs.Failed("", "", span, call=call))]),
+        ]
 
     def loop_of(self, nest: ir.For | None) -> ir.For | None:
         """The loop that contains a nest after the passes."""

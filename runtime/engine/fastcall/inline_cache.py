@@ -23,6 +23,7 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.codegen.backends.call_stub import Kernel, failure
 from runtime.codegen.backends.driver import compiling
+from runtime.codegen.kernel.call_outs import argument
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.engine import background, settings
@@ -251,7 +252,8 @@ def _inputs(
         count += 1
     for constant in source.constants:
         words.put(encoding.CALLED_INPUT if isinstance(constant, ThreadCount) else encoding.OBJECT_INPUT)
-        words.put_object(thread_count if isinstance(constant, ThreadCount) else constant)
+        words.put_object(thread_count if isinstance(constant, ThreadCount) else argument(constant))
+        words.references.append(constant)
         count += 1
     return words, count
 
@@ -292,7 +294,7 @@ def _failed(source: KernelSource, fallback: Callable[..., Any], names: Sequence[
         if error is None:
             count = len(args) - len(names)
             return fallback(*args[:count], **dict(zip(names, args[count:])))
-        raise error from None
+        raise error from error.__cause__
 
     return failed
 
