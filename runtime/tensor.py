@@ -5,7 +5,6 @@ Operators (`+`, `[]`, ...) are installed by `runtime.ops.operators`, so that thi
 
 from __future__ import annotations
 
-import dis
 import operator
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from runtime import dtypes, errors, nest, profiling
+from runtime.bytecode import is_at
 from runtime.context import ctx, placing
 from runtime.device import CPU, gpu_named, list_logical_devices, missing
 from runtime.dtypes import DType
@@ -434,7 +434,6 @@ FORMAT_LATER = (
     "write the f-string or format inside the `print`, `raise` or `assert` that shows it, or make a string tensor with "
     "ag.strings.format or ag.as_string"
 )
-_COMPARES = {dis.opmap["COMPARE_OP"], dis.opmap["CONTAINS_OP"]}
 
 
 @nest.leaf
@@ -519,7 +518,7 @@ class SymbolicTensor(Tensor):
         if ctx.decide is not None:
             return ctx.decide(self)
         frame = sys._getframe(1)
-        compares = frame.f_code.co_code[frame.f_lasti] in _COMPARES
+        compares = is_at(frame.f_code, frame.f_lasti, "COMPARE_OP", "CONTAINS_OP")
         raise errors.no_value(
             f"Using a symbolic tensor as a Python bool is not allowed: {self._described()} has no value while its "
             "function is being traced.",
