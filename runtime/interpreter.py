@@ -170,8 +170,11 @@ _SEEN = [
 def is_raise(code: CodeType, here: int) -> bool:
     """Whether the instruction at which a traceback stands in some code is that of a ``raise`` statement.
 
-    Where the bytecode isn't understood, the text at the instruction's position tells.
+    Where the bytecode isn't understood, the text at the instruction's position tells. Tracebacks that were put together
+    have no instruction (-1).
     """
+    if here < 0:
+        return False
     if reads_bytecode():
         return bytecode.is_at(code, here, "RAISE_VARARGS")
     line = next((line for start, end, line in code.co_lines() if start <= here < end), None)
