@@ -9,7 +9,8 @@ Importing this project makes a hundred dataclasses. The standard library compile
 which took a fifth of the import. Here a text is compiled once for each number of fields; a class gets a copy of the
 code in which the names are its own. To `dataclasses` and other tools, these classes are dataclasses like any.
 
-Classes that need `kw_only`, `InitVar` or values of `field(init=False)` are made by the standard library.
+Classes that need `kw_only`, `InitVar` or values of `field(init=False)` are made by the standard library; all are where
+names in code objects can't be changed (`interpreter.RENAMES`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType, MemberDescriptorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, get_origin
+
+from runtime.interpreter import RENAMES, renamed
 
 _MISSING = dataclasses.MISSING
 _set = object.__setattr__  # how objects that are frozen get their values
@@ -58,7 +61,7 @@ def _dataclass(
 if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
-    dataclass = _dataclass
+    dataclass = _dataclass if RENAMES else dataclasses.dataclass
 
 
 def _made(cls: type, eq: bool, frozen: bool, slots: bool) -> type:
@@ -177,16 +180,8 @@ def _hash(number: int) -> str:
 
 def _function(text: str | Callable[[int], str], names: Sequence[str]) -> FunctionType:
     """The function of this text, with these names for `_0`, `_1` and so on: parameters, attributes and strings."""
-    own = {f"_{i}": name for i, name in enumerate(names)}
-
-    def renamed(old: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple([own.get(each, each) for each in old])
-
     code = _code(text if isinstance(text, str) else text(len(names)))
-    code = code.replace(
-        co_names=renamed(code.co_names), co_varnames=renamed(code.co_varnames), co_consts=renamed(code.co_consts)
-    )
-    return FunctionType(code, globals())
+    return FunctionType(renamed(code, {f"_{i}": name for i, name in enumerate(names)}), globals())
 
 
 @functools.cache

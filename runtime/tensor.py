@@ -5,7 +5,6 @@ Operators (`+`, `[]`, ...) are installed by `runtime.ops.operators`, so that thi
 
 from __future__ import annotations
 
-import dis
 import operator
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from runtime import dtypes, errors, nest, profiling
+from runtime.bytecode import is_at
 from runtime.context import ctx, placing
 from runtime.device import CPU, gpu_named, list_logical_devices, missing
 from runtime.dtypes import DType
 from runtime.gpu.memory import DeviceArray
+from runtime.interpreter import reads_bytecode
 from runtime.shapes import Shape, TensorShape, format_shape, public_shape
 from runtime.tracebacks import leaving, shows_no_frames
 from runtime.types import TensorType
@@ -434,7 +435,6 @@ FORMAT_LATER = (
     "write the f-string or format inside the `print`, `raise` or `assert` that shows it, or make a string tensor with "
     "ag.strings.format or ag.as_string"
 )
-_COMPARES = {dis.opmap["COMPARE_OP"], dis.opmap["CONTAINS_OP"]}
 
 
 @nest.leaf
@@ -519,14 +519,18 @@ class SymbolicTensor(Tensor):
         if ctx.decide is not None:
             return ctx.decide(self)
         frame = sys._getframe(1)
-        compares = frame.f_code.co_code[frame.f_lasti] in _COMPARES
+        use = "use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond"
+        compare = "write `tuple(a) < tuple(b)`, which makes the comparison part of the program"
+        if is_at(frame.f_code, frame.f_lasti, "COMPARE_OP", "CONTAINS_OP"):
+            fix = f"it is an element of a tuple or list that is compared; {compare}"
+        elif reads_bytecode():
+            fix = use
+        else:
+            fix = f"{use}; if it is an element of a tuple or list that is compared, {compare}"
         raise errors.no_value(
             f"Using a symbolic tensor as a Python bool is not allowed: {self._described()} has no value while its "
             "function is being traced.",
-            "it is an element of a tuple or list that is compared; write `tuple(a) < tuple(b)`, which makes the "
-            "comparison part of the program"
-            if compares
-            else "use it in an `if`, `while`, `and`, `or`, `not` of a converted function, or ag.cond",
+            fix,
         )
 
     def __format__(self, spec: str) -> str:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import opcode
 import os
 import sys
 import warnings
@@ -26,6 +25,7 @@ from typing import Any, TypeVar
 
 from runtime.context import ctx
 from runtime.errors import AT_SPAN, InternalError, is_own_file
+from runtime.interpreter import is_raise
 
 F = TypeVar("F")
 
@@ -35,7 +35,6 @@ operand_callers: set[str] = set()
 # What Python raises by itself where this project's code is wrong.
 _MISTAKES = (InternalError, AttributeError, NameError, AssertionError, ImportError, SystemError)
 _MEANT = "_autograph_meant"
-_RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
 def enable_traceback_filtering() -> None:
@@ -156,7 +155,7 @@ def _is_meant(error: BaseException, entry: TracebackType) -> bool:
         return False
     while entry.tb_next is not None:
         entry = entry.tb_next
-    if AT_SPAN in str(error) or entry.tb_frame.f_code.co_code[entry.tb_lasti] == _RAISE:
+    if AT_SPAN in str(error) or is_raise(entry.tb_frame.f_code, entry.tb_lasti):
         setattr(error, _MEANT, True)  # for the function around this one, whose frame doesn't say so
         return True
     return False

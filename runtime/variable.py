@@ -23,6 +23,7 @@ from runtime.context import ctx, init_scope, placing
 from runtime.device import CPU, VariableAggregation, VariableSynchronization
 from runtime.dtypes import DType, DTypeLike
 from runtime.gpu.memory import DeviceArray, on_gpu
+from runtime.interpreter import ALONE
 from runtime.locks import one_at_a_time
 from runtime.ops.api import add, subtract
 from runtime.ops.arrays import scatter
@@ -395,8 +396,8 @@ class Variable(Operators, metaclass=_MadeByCreators):
 
     def _update_in_place(self, function: Callable[..., Tensor], change: Any) -> bool:
         """Computes the new value where the old one lies, if nothing but this variable holds that memory."""
-        # The attribute, and the argument of getrefcount: tensors that were read, and views, count beyond these.
-        if type(self._array) is not np.ndarray or sys.getrefcount(self._array) > 2:
+        # Tensors that were read, and views, hold it too.
+        if type(self._array) is not np.ndarray or sys.getrefcount(self._array) > ALONE:
             return False
         return change_in_place(np.add if function is add else np.subtract, self._array, change._array)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import dis
 import functools
 import gc
 from collections.abc import Callable, Iterator
@@ -34,6 +33,7 @@ from autograph.syntax.load import adopt, is_loaded_code, load
 from autograph.syntax.parse import with_deep_stack
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
 from autograph.syntax.unparse import unparse
+from runtime.bytecode import can_branch
 from runtime.profiling import span
 from runtime.tracebacks import warn
 
@@ -171,7 +171,7 @@ def _maker(original: CodeType, code: CodeType) -> Maker:
 
 def _warn_unconverted(function: FunctionType, error: SourceUnavailable) -> None:
     """A function without source runs as it is. Only where that can make a difference is it worth a word."""
-    if any("_IF_" in i.opname or i.opname == "FOR_ITER" for i in dis.get_instructions(function.__code__)):
+    if can_branch(function.__code__):
         warn(
             f"'{function.__qualname__}' can't be converted and runs as plain Python: {error}. Its `if`, `while` and "
             "`for` can't depend on tensors while it is traced. Define it in a file or a notebook cell.",

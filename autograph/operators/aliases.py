@@ -23,6 +23,7 @@ from autograph.operators.structure import children, is_mutable
 from autograph.operators.symbolic import same_python_value
 from autograph.operators.waiting import may_wait
 from runtime.context import ctx
+from runtime.interpreter import doubt
 from runtime.staged_list import StagedList, moved
 
 # An attribute or item that held something: its dictionary or list, and the key in it. Of variables live.py knows.
@@ -368,7 +369,7 @@ def shared(label: str, location: Location | None) -> StagingError:
     return StagingError(
         f"{label} is a list or object that also has another name, depending on a tensor, and one of the two is changed",
         location=location,
-        cause="in Python the other one would change with it, but which one is known only at run time",
+        cause="in Python the other one would change with it, but which one is known only at run time" + doubt(),
         fix="choose a copy (list(x), dict(x), copy.copy(x)), or change it in the branch that chooses it",
     )
 

@@ -22,6 +22,7 @@ from autograph.operators.state import Slot
 from autograph.operators.structure import children, is_frozen, rebuild
 from runtime.context import ctx
 from runtime.dataclass import dataclass
+from runtime.interpreter import doubt
 from runtime.ops.convert import is_tensor_like
 from runtime.staged_list import Moved, StagedList, moved
 
@@ -275,7 +276,7 @@ def iterator_over_staged_list() -> StagingError:
     return StagingError(
         "a branch or loop on tensors changes a list that an iterator runs over",
         location=user_location(),
-        cause="from then on the list's length is known only at run time, but the Python iterator runs now",
+        cause="from then on the list's length is known only at run time, but the Python iterator runs now" + doubt(),
         fix="run over a copy (list(items)), over the list itself with `for`, or by index",
     )
 

@@ -14,11 +14,8 @@ when the list is read again. Where which elements change is known only at run ti
 from __future__ import annotations
 
 import copy
-import dis
 import sys
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,7 +25,9 @@ from autograph.operators.structure import children, flatten, is_mutable
 from autograph.operators.symbolic import same_python_value
 from autograph.operators.waiting import Expression, are_running, expressions_with
 from runtime import dtypes
+from runtime.bytecode import key_taken_next
 from runtime.context import ctx
+from runtime.interpreter import ALONE, doubt, understands
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.staged_list import Elements, StagedList, moved
 from runtime.tensor import SymbolicTensor
@@ -438,7 +437,7 @@ def _is_used(region: _Region, held: _Held) -> bool:
         if is_in_variable(held.parts[index]):
             if _is_in_use(region, held.parts[index]):
                 return True
-        elif held.is_counted and _count(held, index) > _UNUSED[index == 0 and held.parts[0] is held.value]:
+        elif held.is_counted and _is_referred_to(held, index):
             return True  # an argument, or a value that an expression waits for
     return False
 
@@ -452,6 +451,11 @@ def _is_in_use(region: _Region, part: Any) -> bool:
             return True
         builder = builder.parent
     return False
+
+
+def _is_referred_to(held: _Held, index: int) -> bool:
+    """Whether something else refers to a part, as far as counts of references tell."""
+    return not ALONE or _count(held, index) > _UNUSED[index == 0 and held.parts[0] is held.value]
 
 
 def _count(held: _Held, index: int) -> int:
@@ -475,27 +479,13 @@ def _is_read_at_once(value: Any) -> bool:
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_name in _READING and is_own_file(frame.f_code.co_filename):
         frame = frame.f_back
-    following = [] if is_own_file(frame.f_code.co_filename) else _next_instructions(frame.f_code, frame.f_lasti)
-    if len(following) < 3 or following[0].opname not in ("BINARY_SUBSCR", "CALL", "CALL_FUNCTION"):
+    if is_own_file(frame.f_code.co_filename) or not understands(frame.f_code):
         return False
-    _, first, second = following
-    if first.opname == "LOAD_ATTR":
-        return f".{first.argval}" in [key for key, _ in items]
-    return first.opname in _KEYS and second.opname == "BINARY_SUBSCR"
+    key = key_taken_next(frame.f_code, frame.f_lasti)
+    return key == "[]" or key in [each for each, _ in items]
 
 
 _READING = ("read", "__getitem__", "item", "keeping")
-_KEYS = ("LOAD_CONST", "LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_SMALL_INT", "LOAD_FAST_BORROW", "LOAD_NAME")
-
-
-def _next_instructions(code: CodeType, here: int) -> list[dis.Instruction]:
-    """An instruction and the two after it.
-
-    A frame may stand at one of the caches behind its instruction, once that has been specialised (Python 3.12).
-    """
-    instructions = [each for each in dis.get_instructions(code) if each.opname != "CACHE"]
-    current = bisect_right([each.offset for each in instructions], here) - 1
-    return instructions[max(current, 0) :][:3]
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -600,7 +590,7 @@ def _refusal(element: _Element, why: str = "") -> StagingError:
         "an element of a list is a list, dictionary or object that is changed under another name, or in several places",
         location=element.held.location,
         cause="a list that a loop or branch on tensors changes holds what its elements consist of, not the objects; "
-        + (why or "which of them would change is known only at run time"),
+        + (why or "which of them would change is known only at run time" + doubt()),
         fix="put a copy into the list (`rows.append(list(row))`), change it before that, or name its place: "
         "`rows[i][0] = v`",
     )

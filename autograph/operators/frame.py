@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dis
 import functools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
@@ -22,7 +21,6 @@ import numpy as np
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.aliases import Holder, is_exchanged
 from autograph.operators.attributes import attributes_of, identity
-from autograph.operators.by_code import remembered
 from autograph.operators.calls import is_library
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
@@ -34,8 +32,10 @@ from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import children, flatten, rebuild
 from autograph.operators.symbolic import is_weak
+from runtime.bytecode import names_written
 from runtime.context import ctx
 from runtime.dataclass import dataclass
+from runtime.interpreter import require_writes
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -163,7 +163,8 @@ class Frame:
         self.arrays: list[np.ndarray] = []
         self.iterators: list[Any] = []
         # Variables of other functions, and those that the blocks read but only functions that they call may set.
-        written = frozenset().union(*[written_names(block.__code__) for block in blocks])
+        require_writes()
+        written = frozenset().union(*[names_written(block.__code__) for block in blocks])
         self.before = [(cell, read_cell(cell)) for name, cell in direct.items() if name in written]
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
         self.objects: list[tuple[str | _Way, Any, MutableMapping[str, Any], dict[str, Any]]] = []
@@ -479,16 +480,6 @@ def end_trace(builder: Any, *outside: Any) -> None:
                 cause="it would then hold tensors that exist only inside of the function",
                 fix="make the list in the function and return it",
             )
-
-
-@remembered(1024)
-def written_names(code: CodeType) -> frozenset[str]:
-    """The variables of functions around it that a function's own code sets, or that of the functions in it."""
-    found = {each.argval for each in dis.get_instructions(code) if each.opname in ("STORE_DEREF", "DELETE_DEREF")}
-    for nested in code.co_consts:
-        if isinstance(nested, CodeType):
-            found |= written_names(nested)
-    return frozenset(found.intersection(code.co_freevars))
 
 
 def _is_library(module: Any) -> bool:

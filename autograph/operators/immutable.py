@@ -123,10 +123,20 @@ def _instead_of_keys(ag: str) -> list[str]:
     ]
 
 
+class _Refusal(TypeError):
+    """A TypeError whose text dictionaries and sets don't put into one of their own, as they do since Python 3.14."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TypeError, self.args
+
+
+_Refusal.__module__, _Refusal.__qualname__ = "builtins", "TypeError"  # what tracebacks show
+
+
 def _raise(message: str, location: Location | None, cause: str, fixes: list[str], is_refusal: bool = False) -> NoReturn:
     """is_refusal: eagerly there is no error."""
     lines = [message] if location is None else [message, *location.describe().splitlines()]
-    error = TypeError(
+    error = _Refusal(
         "\n  ".join([*lines, f"cause: {cause}", f"fix: {fixes[0]}", *[f"  or {each}" for each in fixes[1:]]])
     )
     if is_refusal:

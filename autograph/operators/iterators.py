@@ -18,6 +18,7 @@ from typing import Any
 from autograph.errors import StagingError, user_location
 from autograph.operators.live import is_live
 from runtime.context import ctx
+from runtime.interpreter import doubt
 from runtime.thread_state import propagated
 
 
@@ -62,6 +63,6 @@ def _refused(what: str) -> StagingError:
     return StagingError(
         f"an iterator {what}",
         location=user_location(),
-        cause="a Python iterator runs only once, while the function is traced",
+        cause="a Python iterator runs only once, while the function is traced" + doubt(),
         fix="take the items before the loop, or use a tensor or list and an index",
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dis
 from types import FunctionType
 from weakref import WeakKeyDictionary
+
+from runtime.bytecode import attributes_set
 
 # Packages whose functions run as they are; the second half is TensorFlow's list.
 LIBRARIES = frozenset({
@@ -24,7 +25,8 @@ def library_attributes(kind: type) -> frozenset[str]:
     if found is None:
         bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] in LIBRARIES - _OURS]
         methods = [_function(member) for base in bases for member in vars(base).values()]
-        found = _known[kind] = frozenset().union(*[_set_names(each) for each in methods if each is not None])
+        codes = [each.__code__ for each in methods if each is not None]
+        found = _known[kind] = frozenset().union(*[attributes_set(each) for each in codes])
     return found
 
 
@@ -32,10 +34,6 @@ def _function(member: object) -> FunctionType | None:
     if isinstance(member, property):
         member = member.fset
     return member if isinstance(member, FunctionType) else None
-
-
-def _set_names(function: FunctionType) -> set[str]:
-    return {each.argval for each in dis.get_instructions(function.__code__) if each.opname == "STORE_ATTR"}
 
 
 _known: WeakKeyDictionary[type, frozenset[str]] = WeakKeyDictionary()

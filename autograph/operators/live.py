@@ -6,12 +6,11 @@
     b.append(2.0)
 
 No block mentions ``b``, so no closure cell tells. The frames of the functions do, and their bytecode tells whether a
-variable is read on some way from where each of them stands.
+variable is read on some way from where each of them stands. Where it isn't understood, each variable counts as read.
 """
 
 from __future__ import annotations
 
-import dis
 import gc
 import operator
 import sys
@@ -32,10 +31,11 @@ from types import (
 )
 from typing import Any
 
-from autograph.errors import is_own_file
+from autograph.errors import StagingError, is_own_file, user_location
 from autograph.operators.attributes import attributes_of
-from autograph.operators.by_code import remembered
 from autograph.operators.state import Block, read_cell
+from runtime.bytecode import read_after, read_from, read_in_expression
+from runtime.interpreter import understands
 from runtime.staged_list import Moved
 from runtime.tensor import EagerTensor, SymbolicTensor
 from runtime.thread_state import propagated
@@ -48,8 +48,6 @@ _COMPREHENSIONS = "autograph.operators.comprehensions"
 # Of iterators over tensors and staged lists the attributes are what they run over.
 _ITERABLES = "autograph.operators.iterables"
 _WITH_REFERENTS = ("builtins", "collections", "_collections", "functools", "itertools", _COMPREHENSIONS)
-_ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
-_ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 LIST_ITERATOR: Any = type(iter([]))
 _ITERATORS: tuple[Any, ...] = (LIST_ITERATOR, type(reversed([])), GeneratorType)
 TRACE = "autograph.function.trace"
@@ -125,7 +123,7 @@ def is_read_in(blocks: Sequence[Block], value: Any, without: Collection[str] = (
     """
     search = _Search(value)
     return any(
-        name not in without and search.holds(read_cell(cell)) and _read_from(block.__code__, 0, name)
+        name not in without and search.holds(read_cell(cell)) and _is_read_in(block.__code__, name)
         for block in blocks
         for name, cell in zip(block.__code__.co_freevars, block.__closure__ or ())
     )
@@ -149,6 +147,20 @@ def rebind(old: Any, new: Any) -> None:
                 variables[name] = new
             if sys.version_info < (3, 13):  # since then what is written there is written to the variables
                 pythonapi.PyFrame_LocalsToFast(py_object(frame), c_int(0))
+            _check_bound(frame, names, new)
+
+
+def _check_bound(frame: FrameType, names: Sequence[str], value: Any) -> None:
+    """Raises StagingError if the variables of a frame don't hold what was put there."""
+    variables = frame.f_locals
+    for name in names:
+        if variables[name] is not value:
+            raise StagingError(
+                f"'{name}' can't be given the staged list that its list has become",
+                location=user_location(),
+                cause="this Python doesn't let the variables of a running function be set",
+                fix="make the list in the function that grows it, or use an ag.TensorArray",
+            )
 
 
 def _exchange(held: Any, old: Any, new: Any, seen: dict[int, Any]) -> None:
@@ -242,71 +254,15 @@ def places_of(held: Any) -> Any:
 
 def _is_read(name: str, frame: FrameType, again: bool, in_expression: bool) -> bool:
     code = frame.f_code
-    if again and _read_from(code, 0, name):  # a loop's body runs again
+    if not understands(code):
         return True
-    successors = _successors(code)
-    here = max((offset for offset in successors if offset <= frame.f_lasti), default=0)  # behind it stand caches
+    if again and read_from(code, 0, name):  # a loop's body runs again
+        return True
     is_waiting = in_expression and type(frame.f_locals[name]) is not FunctionType
-    if is_waiting and name in _read_in_expression(code, here):
+    if is_waiting and name in read_in_expression(code, frame.f_lasti):
         return True
-    return any(_read_from(code, offset, name) for offset in successors[here])
+    return read_after(code, frame.f_lasti, name)
 
 
-@remembered(256)
-def _read_in_expression(code: CodeType, here: int) -> frozenset[str]:
-    """The variables read since the last statement ended: their values may wait to be used, ``f(a, b if c else d)``."""
-    found: set[str] = set()
-    uses = _uses(code)
-    for each in reversed([each for each in dis.get_instructions(code) if each.offset <= here]):
-        if each.opname in ("POP_TOP", "YIELD_VALUE") or each.opname.startswith("STORE_"):
-            break
-        found |= {name for name, use in uses.get(each.offset, {}).items() if use == "read"}
-    return frozenset(found)
-
-
-@remembered(256)
-def _read_from(code: CodeType, start: int, name: str) -> bool:
-    """Whether some way from an instruction on reads a variable before it is written."""
-    successors, uses = _successors(code), _uses(code)
-    waiting, seen = [start], {start}
-    while waiting:
-        offset = waiting.pop()
-        use = uses.get(offset, {}).get(name)
-        if use == "read":
-            return True
-        if use is None:
-            waiting += [each for each in successors[offset] if each not in seen]
-            seen.update(successors[offset])
-    return False
-
-
-@remembered(64)
-def _successors(code: CodeType) -> dict[int, tuple[int, ...]]:
-    """For each instruction the ones that may follow it."""
-    instructions = list(dis.get_instructions(code))
-    handlers = getattr(dis.Bytecode(code), "exception_entries", ())  # before 3.11 they are jumps
-    found = {}
-    for position, each in enumerate(instructions):
-        targets = []
-        if each.opname not in (*_ENDS, *_ALWAYS) and position + 1 < len(instructions):
-            targets.append(instructions[position + 1].offset)
-        if each.opcode in dis.hasjrel or each.opcode in dis.hasjabs:
-            targets.append(each.argval)
-        targets += [entry.target for entry in handlers if entry.start <= each.offset < entry.end]
-        found[each.offset] = tuple(targets)
-    return found
-
-
-@remembered(64)
-def _uses(code: CodeType) -> dict[int, dict[str, str]]:
-    """For each instruction that names variables, whether it reads each of them first, or writes it."""
-    found = {}
-    for each in dis.get_instructions(code):
-        kinds = [part for part in each.opname.split("_") if part in ("LOAD", "STORE", "DELETE")]
-        names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
-        if kinds and ("FAST" in each.opname or "DEREF" in each.opname or "CLOSURE" in each.opname):
-            uses: dict[str, str] = {}
-            for kind, name in zip(kinds, names):
-                uses.setdefault(name, "read" if kind == "LOAD" else "write")
-            found[each.offset] = uses
-    return found
+def _is_read_in(code: CodeType, name: str) -> bool:
+    return not understands(code) or read_from(code, 0, name)

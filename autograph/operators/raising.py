@@ -9,7 +9,6 @@ so one that would is a staging error.
 
 from __future__ import annotations
 
-import dis
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +23,7 @@ from autograph.operators.swallowing import catches, swallower, tries
 from runtime import nest
 from runtime.context import ctx
 from runtime.errors import OperatorNotAllowedInGraphError
+from runtime.interpreter import is_raise
 from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
 from runtime.ops.strings.staged_string import StagedText
@@ -33,7 +33,6 @@ _OWN = ("autograph", "runtime")
 _CERTAIN = (IndexError, KeyError, ZeroDivisionError)
 # Operators do what Python does where nothing is staged, and so their errors are the user's.
 _STANDING_FOR_PYTHON = ("autograph.operators.items", "autograph.operators.calls", __name__)
-_RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 _Operator = TypeVar("_Operator", bound=Callable[..., Any])
@@ -193,8 +192,8 @@ def _raise_statement(error: BaseException) -> TracebackType | None:
     while len(entries) > 1 and entries[-1].tb_frame.f_globals.get("__name__") in _STANDING_FOR_PYTHON:
         entries.pop()
     frame = entries[-1].tb_frame
-    is_raise = isinstance(error, _CERTAIN) or frame.f_code.co_code[entries[-1].tb_lasti] == _RAISE
-    return entries[-1] if is_raise and not is_library_code(frame.f_code, frame.f_globals) else None
+    is_certain = isinstance(error, _CERTAIN) or is_raise(frame.f_code, entries[-1].tb_lasti)
+    return entries[-1] if is_certain and not is_library_code(frame.f_code, frame.f_globals) else None
 
 
 def refuse_handlers(error: BaseException) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from autograph.operators.by_code import remembered
 from autograph.operators.calls import is_library
 from autograph.operators.state import read_cell
+from runtime.by_code import remembered
 
 # Functions that are looked at, at most, to find out whether one may call itself.
 _MOST_FUNCTIONS = 200

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dis
 import linecache
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -84,14 +84,29 @@ def _swallows(callee: str, arguments: list[str], frame: FrameType, error: BaseEx
 
 
 def _may_return_true(code: CodeType) -> bool:
-    before: Any = None
-    for each in dis.get_instructions(code):
-        if each.opname == "RETURN_CONST" and each.argval:
-            return True
-        if each.opname == "RETURN_VALUE" and not (before.opname == "LOAD_CONST" and not before.argval):
-            return True
-        before = each
-    return False
+    """Whether a function has a `return` of something true, or has no text that would tell."""
+    for node in ast.walk(tree_of(code.co_filename)):
+        if not isinstance(node, _FUNCTIONS) or node.name != code.co_name:
+            continue
+        if code.co_firstlineno in (node.lineno, *[each.lineno for each in node.decorator_list]):
+            return any(_is_true(each.value) for each in _returns(node.body))
+    return True
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _returns(block: Sequence[ast.AST]) -> Iterator[ast.Return]:
+    """The `return` statements in a block that are its function's own."""
+    for node in block:
+        if isinstance(node, ast.Return):
+            yield node
+        elif not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.expr)):
+            yield from _returns(list(ast.iter_child_nodes(node)))
+
+
+def _is_true(value: ast.expr | None) -> bool:
+    return value is not None and not (isinstance(value, ast.Constant) and not value.value)
 
 
 @lru_cache(maxsize=256)

@@ -158,8 +158,10 @@ def _without_type_params(node: Any) -> Any:
 
 
 def _only_code(outer: types.CodeType) -> types.CodeType:
-    (inner,) = [const for const in outer.co_consts if isinstance(const, types.CodeType)]
-    return inner
+    found = [const for const in outer.co_consts if isinstance(const, types.CodeType)]
+    if len(found) != 1:
+        raise ValueError("this Python doesn't keep the code of a nested function among the constants around it")
+    return found[0]
 
 
 def requalified(code: types.CodeType, old: str, new: str) -> types.CodeType:

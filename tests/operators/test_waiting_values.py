@@ -20,6 +20,7 @@ import pytest
 import autograph as ag
 from autograph.errors import StagingError
 from autograph.operators import waiting
+from runtime import bytecode
 
 POINTS = [0.25, 0.75]
 
@@ -359,7 +360,7 @@ def test_the_depth_of_the_stack_is_the_compilers(module: ModuleType) -> None:
     codes = list(functions_in(compile(inspect.getsource(module), "module", "exec")))
     assert codes
     for code in codes:
-        instructions, depths = waiting._layout(code)
+        instructions, depths = bytecode.layout(code)
         assert max(depths.values()) <= code.co_stacksize, code
-        left = [waiting._below(each, depths) for each in instructions]
+        left = [bytecode.left_alone(each, depths) for each in instructions]
         assert all(count is None or count >= 0 for count in left), code

@@ -5,9 +5,12 @@ A value with a method `__ag_elementwise__(function, *operands)`, such as a ragge
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, overload
 
+from runtime.interpreter import RENAMES, renamed
 from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
 from runtime.ops.dispatch import apply
 from runtime.ops.rules import (
@@ -134,14 +137,32 @@ def binary(
 
 
 def with_operands(function: Any, *names: str) -> NamedOperands:
-    """The public function of an op, changed in place, with other names for its operands."""
-    code = function.__code__
-    own = code.co_varnames
-    function.__code__ = code.replace(co_varnames=(*names, *own[len(names) :]))
-    renamed = dict(zip(own, names))
-    function.__annotations__ = {renamed.get(key, key): value for key, value in function.__annotations__.items()}
-    function.__doc__ = function.__doc__.replace(f"\n    {', '.join(renamed)}: ", f"\n    {', '.join(names)}: ")
+    """The public function of an op, changed in place where that works, with other names for its operands."""
+    changed = dict(zip(function.__code__.co_varnames, names))
+    if RENAMES:
+        function.__code__ = renamed(function.__code__, changed)
+    else:
+        function = _with_signature(function, changed)
+    function.__annotations__ = {changed.get(key, key): value for key, value in function.__annotations__.items()}
+    function.__doc__ = function.__doc__.replace(f"\n    {', '.join(changed)}: ", f"\n    {', '.join(names)}: ")
     return mark(function)
+
+
+def _with_signature(function: Callable[..., Any], names: dict[str, str]) -> Any:
+    """A function that calls another one, with other names for the parameters."""
+    own = inspect.signature(function)
+    parameters = [each.replace(name=names.get(each.name, each.name)) for each in own.parameters.values()]
+    signature = own.replace(parameters=parameters)
+
+    @functools.wraps(function)
+    def public(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*signature.bind(*args, **kwargs).args)
+        except leaving():
+            raise
+
+    public.__signature__ = signature  # type: ignore[attr-defined]
+    return public
 
 
 def _public(function: Callable[..., Any], row: OpDef, arguments: str) -> Any:
