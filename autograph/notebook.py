@@ -13,6 +13,7 @@ from autograph.convert.api import to_code
 from autograph.display import side_by_side
 from autograph.errors import AutographError
 from autograph.function.polymorphic import Function
+from runtime.python_text import python_ast
 
 
 def load(shell: Any) -> None:
@@ -30,7 +31,7 @@ def load(shell: Any) -> None:
             return
         defined = [
             node.name
-            for node in ast.parse(shell.transform_cell(cell)).body
+            for node in python_ast(shell.transform_cell(cell)).body
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
         ]
         shown = [function for name in line.split() or defined for function in _functions(shell.user_ns, name)]
