@@ -60,9 +60,14 @@ def _functions(space: dict[str, Any], name: str) -> list[Any]:
 
 
 def _is_written(member: Any, owner: type) -> bool:
-    """Whether it is a function in the class's module with a source: those that `dataclass` adds aren't."""
+    """Whether it is a function in the class's module with a source: those that `dataclass` adds aren't.
+
+    Nor is the one that evaluates the class's annotations, from Python 3.14 on.
+    """
+    if not inspect.isfunction(member) or member.__module__ != owner.__module__ or member.__name__ == "__annotate__":
+        return False
     try:
-        return inspect.isfunction(member) and member.__module__ == owner.__module__ and bool(inspect.getsource(member))
+        return bool(inspect.getsource(member))
     except OSError:
         return False
 

@@ -1,4 +1,4 @@
-"""Parameters and annotations of functions, of which the annotations aren't evaluated until somebody asks for them.
+"""Parameters and annotations of functions and classes; annotations aren't evaluated until somebody asks for them.
 
 From Python 3.14 on, to evaluate them may fail: they may name what is defined later, or only for type checkers.
 """
@@ -35,6 +35,15 @@ def signature_as_written(function: Callable[..., Any], *, follow_wrapped: bool =
 
         return inspect.signature(function, follow_wrapped=follow_wrapped, annotation_format=Format.FORWARDREF)
     return inspect.signature(function, follow_wrapped=follow_wrapped)
+
+
+def annotations_of(thing: Any) -> dict[str, Any]:
+    """`inspect.get_annotations`, in which one that can't be evaluated is a forward reference."""
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format, get_annotations
+
+        return get_annotations(thing, format=Format.FORWARDREF)
+    return inspect.get_annotations(thing)
 
 
 def share_annotations(made: FunctionType, original: FunctionType) -> None:

@@ -196,6 +196,48 @@ def test_annotations_are_not_evaluated(module_of):
     assert inspect.signature(model.__call__).return_annotation is int
 
 
+@since(14)
+def test_annotations_of_classes_are_not_evaluated(module_of):
+    module = module_of("""
+        import dataclasses
+        import typing
+
+        class Tree(ag.experimental.ExtensionType):
+            value: ag.Tensor
+            children: tuple[Tree, ...] = ()
+            mark: Mark | None = None
+
+            def total(self, other: Nowhere) -> Tree:
+                return self.value + self.children[0].value
+
+        class Mark(ag.experimental.ExtensionType):
+            weight: ag.Tensor
+
+        @dataclasses.dataclass
+        class Point:
+            x: Nowhere
+
+        class Pair(typing.NamedTuple):
+            x: Nowhere
+
+        class Model(ag.Module):
+            weight: Nowhere
+            def __init__(self):
+                self.weight = ag.Variable(2.0)
+
+        @ag.function
+        def magnitude(holder):
+            if holder.x < 0.0:
+                holder = type(holder)(-holder.x)
+            return holder
+    """)
+    leaf = module.Tree(2.0)
+    tree = module.Tree(1.0, (leaf,), module.Mark(3.0))
+    assert float(ag.function(lambda tree: tree.total(None) * tree.mark.weight)(tree)) == 9.0
+    assert [float(module.magnitude(kind(ag.constant(-2.0))).x) for kind in (module.Point, module.Pair)] == [2.0, 2.0]
+    assert [float(each) for each in module.Model().trainable_variables] == [2.0]
+
+
 def annotated(x: int) -> float:
     return x
 
@@ -279,6 +321,46 @@ def test_unpacking_in_comprehensions(module_of):
         total = module.total(row)
     assert float(total) == 18.0
     assert tape.gradient(total, row).numpy().tolist() == [0.0, 5.0, 7.0]
+
+
+@since(15)
+def test_frozen_dictionaries(module_of):
+    module = module_of("""
+        @ag.function
+        def f(given, x):
+            made = frozendict(a=x * 2.0, b=given["a"])
+            if x > 0:
+                made = frozendict(a=x, b=x)
+            while made["a"] < 4.0:
+                made = made | {"a": made["a"] + 2.0}
+            return made
+    """)
+    given = frozendict(a=ag.constant(7.0), c=3)
+    for x, expected in [(1.0, {"a": 5.0, "b": 1.0}), (-2.0, {"a": 4.0, "b": 7.0})]:
+        made = module.f(given, ag.constant(x))
+        assert type(made) is frozendict
+        assert {key: float(value) for key, value in made.items()} == expected
+
+
+@since(15)
+def test_sentinels_and_lazy_imports(module_of):
+    module = module_of("""
+        lazy import colorsys
+        lazy from fractions import Fraction
+
+        MISSING = sentinel("MISSING")
+
+        @ag.function
+        def f(x, by=MISSING):
+            if by is MISSING:
+                return x + float(Fraction(1, 2))
+            while x < by:
+                x = x * 2.0 + colorsys.ONE_THIRD
+            return x
+    """)
+    assert [float(module.f(ag.constant(1.0))) for _ in range(2)] == [1.5, 1.5]
+    assert module.f.experimental_get_tracing_count() == 1
+    assert float(module.f(ag.constant(1.0), ag.constant(2.0))) == pytest.approx(7 / 3)
 
 
 @pytest.mark.parametrize("decorate", [ag.function, ag.autograph.to_graph, ag.autograph.to_code])
