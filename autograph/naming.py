@@ -9,6 +9,7 @@ from typing import Any
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.polymorphic import Function
 from runtime import nest
+from runtime.signatures import signature_of
 from runtime.spec import TensorSpec
 
 
@@ -26,7 +27,7 @@ def trace_to_export(function: Any, exporter: str) -> ConcreteFunction:
         )
     if function.input_signature is None:
         try:
-            inspect.signature(function.python_function).bind()
+            signature_of(function.python_function).bind()
         except TypeError:
             raise TypeError(
                 f"{exporter} must know the types of the arguments of {function._name!r}: pass it "

@@ -13,6 +13,7 @@ from autograph.convert.api import to_code
 from autograph.display import side_by_side
 from autograph.errors import AutographError
 from autograph.function.polymorphic import Function
+from runtime.python_text import python_ast
 
 
 def load(shell: Any) -> None:
@@ -30,7 +31,7 @@ def load(shell: Any) -> None:
             return
         defined = [
             node.name
-            for node in ast.parse(shell.transform_cell(cell)).body
+            for node in python_ast(shell.transform_cell(cell)).body
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
         ]
         shown = [function for name in line.split() or defined for function in _functions(shell.user_ns, name)]
@@ -59,9 +60,14 @@ def _functions(space: dict[str, Any], name: str) -> list[Any]:
 
 
 def _is_written(member: Any, owner: type) -> bool:
-    """Whether it is a function in the class's module with a source: those that `dataclass` adds aren't."""
+    """Whether it is a function in the class's module with a source: those that `dataclass` adds aren't.
+
+    Nor is the one that evaluates the class's annotations, from Python 3.14 on.
+    """
+    if not inspect.isfunction(member) or member.__module__ != owner.__module__ or member.__name__ == "__annotate__":
+        return False
     try:
-        return inspect.isfunction(member) and member.__module__ == owner.__module__ and bool(inspect.getsource(member))
+        return bool(inspect.getsource(member))
     except OSError:
         return False
 

@@ -19,6 +19,7 @@ from autograph.function.polymorphic import Function
 from runtime import dtypes
 from runtime.engine.stages import STAGES, chosen
 from runtime.errors import OpError, is_own_file
+from runtime.signatures import signature_of
 from runtime.spec import TensorSpec
 
 _TENSOR = re.compile(r"(\w+)(?:\[(.*)\])?$", re.DOTALL)
@@ -32,7 +33,7 @@ def function_of(options: Any) -> tuple[str, Any, dict[str, Any]]:
         raise UsageError(f"expected FILE.py:function, got {options.target!r}")
     function, own = _look_up(_run_file(path), name, path)
     if own is not None and not options.signature:
-        arguments = dict(zip(inspect.signature(function).parameters, own))
+        arguments = dict(zip(signature_of(function).parameters, own))
     else:
         arguments = parse_signature(options.signature)
     _check(function, name, arguments)
@@ -87,7 +88,7 @@ _FORMS: dict[str, Callable[[Any], str]] = {
 def _check(function: Any, name: str, arguments: dict[str, Any]) -> None:
     """Raises UsageError when the signature doesn't give the arguments that the function takes."""
     try:
-        parameters = inspect.signature(function)
+        parameters = signature_of(function)
     except (TypeError, ValueError):  # C code
         return
     try:

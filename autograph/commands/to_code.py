@@ -14,6 +14,7 @@ from autograph.convert.pipeline import convert_tree
 from autograph.errors import AutographError, ConversionError, Location
 from autograph.syntax.definitions import Definition
 from autograph.syntax.unparse import unparse
+from runtime.python_text import without_syntax_warnings
 
 
 def run(options: Any) -> int:
@@ -57,7 +58,8 @@ def _converted(file: File, definition: Definition) -> str:
     tree = _convert(file, definition, None)
     text = unparse(tree).strip()
     try:
-        compile(text, file.path, "exec")
+        with without_syntax_warnings():
+            compile(text, file.path, "exec")
     except SyntaxError as error:
         raise ConversionError(
             f"the converted form of {definition.name} is not valid Python",

@@ -30,11 +30,12 @@ from autograph.operators.property_names import own_names, property_names
 from autograph.operators.state import read_cell
 from autograph.syntax.compiled import class_of
 from autograph.syntax.load import adopt, is_loaded_code, load
-from autograph.syntax.parse import with_deep_stack
+from autograph.syntax.parse import UnknownSyntaxError, unknown_nodes, with_deep_stack
 from autograph.syntax.source import FunctionSource, SourceUnavailable, find
 from autograph.syntax.unparse import unparse
 from runtime.bytecode import can_branch
 from runtime.profiling import span
+from runtime.signatures import share_annotations
 from runtime.tracebacks import warn
 
 _operators_cell = CellType(operators)
@@ -195,6 +196,8 @@ def _converter(function: FunctionType) -> Maker | None:
     except SourceUnavailable as error:
         _warn_unconverted(function, error)
         return None
+    except UnknownSyntaxError as error:
+        raise _unknown_syntax(function, error) from None
 
     tries = iter([source])
 
@@ -294,12 +297,40 @@ def _source(function: FunctionType) -> FunctionSource:
             cause=str(error),
             fix="define the function in a file, or register its text with linecache",
         ) from error
+    except UnknownSyntaxError as error:
+        raise _unknown_syntax(function, error) from None
+
+
+def _unknown_syntax(function: FunctionType, error: UnknownSyntaxError) -> ConversionError:
+    return ConversionError(
+        f"{function.__qualname__} can't be converted: it is written in syntax that is too new",
+        location=Location(
+            str(error.filename), error.lineno or 0, function.__name__, error.offset - 1 if error.offset else None
+        ),
+        cause=error.msg,
+        fix="install a newer version of gast, write this in another way, or move it to a function that is decorated "
+        "with @ag.autograph.experimental.do_not_convert",
+    )
+
+
+def refuse_unknown_syntax(function: Any) -> None:
+    """Raises ConversionError for a function or method in syntax that gast can't express.
+
+    A function's text is looked at only by a Python that has such syntax.
+    """
+    if unknown_nodes() and isinstance(function, (FunctionType, MethodType)):
+        with contextlib.suppress(SourceUnavailable):
+            try:
+                find(function)
+            except UnknownSyntaxError as error:
+                raise _unknown_syntax(_python_function(function), error) from None
 
 
 def _like(original: Any, made: Any) -> FunctionType:
     """Gives a converted function the original's names and attributes."""
     functools.update_wrapper(made, original)
     del made.__wrapped__
+    share_annotations(made, original)
     made.__dict__.update(original.__dict__)
     if hasattr(original, "__type_params__"):
         made.__type_params__ = original.__type_params__  # Python 3.12 and later

@@ -17,7 +17,7 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
-from autograph.convert.expressions import ExpressionPass, can_defer, is_operator_call
+from autograph.convert.expressions import ExpressionPass, added, can_defer, is_operator_call
 from autograph.convert.tree import head
 from autograph.syntax import templates
 from autograph.syntax.walk import children
@@ -64,7 +64,11 @@ class _Comprehensions(ExpressionPass):
 
     def body(self, node: Any, found: str) -> Any:
         """An expression that adds an item's elements to the list."""
-        made = templates.expression("found.append(element)", at=node.elt, found=found, element=node.elt)
+        method, element = added(node)
+        function = templates.expression(f"found.{method}", at=element, found=found)
+        if method == "extend":  # whose items may be staged
+            function = templates.expression("ag__.converted_call(function)", at=element, function=function)
+        made = templates.expression("function(element)", at=element, function=function, element=element)
         for position, clause in reversed(list(enumerate(node.generators))):
             for test in reversed(clause.ifs):
                 made = templates.expression("ag__.if_stmt(test, lambda: body)", at=test, test=test, body=made)

@@ -98,6 +98,14 @@ def can_defer(node: Any, context: Context) -> bool:
     return True
 
 
+def added(node: Any) -> tuple[str, Any]:
+    """The method that adds to a list what a comprehension has for an item, and its argument.
+
+    ``[*x for x in xs]``, of Python 3.15 on, adds the items of each ``x``.
+    """
+    return ("extend", node.elt.value) if isinstance(node.elt, gast.Starred) else ("append", node.elt)
+
+
 def is_operator_call(node: Any) -> bool:
     """Whether a call goes to the operators already (``ag__.name(...)``)."""
     owner = node.func.value if isinstance(node.func, gast.Attribute) else None

@@ -26,6 +26,7 @@ from typing import Any
 import gast
 
 from autograph.convert.context import Context
+from autograph.convert.expressions import added
 from autograph.convert.pins import needs_own_frame, own_nodes, reads_frame
 from autograph.convert.tree import Block, StatementRewriter, functions, statements
 from autograph.syntax import templates
@@ -131,7 +132,8 @@ class _Operands(StatementRewriter):
             _rename(part, names)
         for each in node.generators[1:]:
             _rename(each.iter, names)
-        block = templates.replace("name.append(element)", at=node.elt, name=name, element=node.elt)
+        method, element = added(node)
+        block = templates.replace(f"name.{method}(element)", at=element, name=name, element=element)
         for each in reversed(node.generators):
             for test in reversed(each.ifs):
                 block = templates.replace("if test:\n    block", at=test, test=test, block=block)

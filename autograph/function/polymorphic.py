@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
-from autograph.convert.api import converted
+from autograph.convert.api import converted, refuse_unknown_syntax
 from autograph.convert.features import Feature, checked
 from autograph.errors import UnsupportedError
 from autograph.function.cache import TraceCache
@@ -39,6 +39,7 @@ from runtime.autodiff.budget import as_budget
 from runtime.collecting import count_imports_as_old, rarely
 from runtime.context import ctx, hold_back, placing
 from runtime.recursion import room
+from runtime.signatures import WrappedAnnotations, signature_as_written
 from runtime.tensor import DeviceTensor, EagerTensor
 from runtime.tracebacks import drop_own_frames, shows_no_frames
 
@@ -82,6 +83,7 @@ class Function(Generic[P, Result]):
 
     __slots__ = ("__dict__", "__weakref__", "_answer")
     _answer: Any  # see `_ShortFunction`
+    __annotations__ = WrappedAnnotations()
 
     def __init__(
         self,
@@ -94,6 +96,8 @@ class Function(Generic[P, Result]):
         gradient_memory: int | None = None,
         features: frozenset[Feature] = frozenset(),
     ) -> None:
+        if autograph:
+            refuse_unknown_syntax(python_function)
         functools.update_wrapper(self, python_function)
         self._python_function = python_function
         self._name: str = name or getattr(python_function, "__name__", None) or type(python_function).__name__
@@ -490,12 +494,17 @@ def _weak_method(function: Callable[..., Any], instance: Any) -> Callable[..., A
 class _WeakMethod:
     """A bound method that doesn't keep its instance alive."""
 
+    __annotations__ = WrappedAnnotations()
+
     def __init__(self, function: Callable[..., Any], reference: Any) -> None:
         functools.update_wrapper(self, function)
         self.__func__ = function
         self._reference = reference
-        parameters = list(inspect.signature(function).parameters.values())
-        self.__signature__ = inspect.Signature(parameters[1:])
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        written = signature_as_written(self.__func__)
+        return written.replace(parameters=list(written.parameters.values())[1:])
 
     @property
     def __self__(self) -> Any:

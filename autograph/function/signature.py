@@ -27,6 +27,7 @@ from runtime.extension_types.values import ExtensionTypeSpec
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.staged_number import StagedNumber, storage
 from runtime.shapes import as_shape, widen
+from runtime.signatures import signature_of
 from runtime.spec import TensorSpec
 from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor, Tensor
 from runtime.variable import Variable
@@ -48,7 +49,7 @@ class Arguments:
         name = getattr(function, "__qualname__", type(function).__qualname__)
         self.name: str = name.rpartition("<locals>.")[2]
         try:
-            self.signature: inspect.Signature | None = inspect.signature(function)
+            self.signature: inspect.Signature | None = signature_of(function)
         except (TypeError, ValueError):
             self.signature = None
         self.positional: list[str] = []

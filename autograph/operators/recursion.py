@@ -21,7 +21,6 @@ there is no end to that, numbers and sizes that differ become tensors.
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -56,6 +55,7 @@ from runtime.graph.builder import Region, emit_call, emit_letrec, trace_region
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.staged_number import StagedNumber, kind_of
 from runtime.shapes import widen
+from runtime.signatures import signature_of
 from runtime.staged_list import StagedList, moved, resolved
 from runtime.tensor import SymbolicTensor
 from runtime.thread_state import propagated
@@ -323,7 +323,7 @@ class Activation:
 
 def _bind(callee: FunctionType, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any] | None:
     try:
-        bound = inspect.signature(callee, follow_wrapped=False).bind(*args, **kwargs)
+        bound = signature_of(callee, follow_wrapped=False).bind(*args, **kwargs)
     except TypeError:  # Python says so itself when it calls
         return None
     bound.apply_defaults()
@@ -506,7 +506,7 @@ class Recursion:
         return names
 
     def arguments(self, own: dict[str, Any], leaves: dict[Path, Any]) -> tuple[tuple, dict[str, Any]]:
-        bound = inspect.signature(self.activation.callee, follow_wrapped=False).bind(
+        bound = signature_of(self.activation.callee, follow_wrapped=False).bind(
             *self.activation.args, **self.activation.kwargs
         )
         bound.apply_defaults()

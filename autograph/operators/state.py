@@ -18,8 +18,8 @@ from typing import Any
 from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of, identity
 from autograph.operators.left_numbers import note_number
-from autograph.syntax.parse import python_ast
 from runtime.ops.staged_number import StagedNumber
+from runtime.python_text import python_ast
 from runtime.staged_list import StagedList
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray

@@ -10,10 +10,11 @@ None has no value yet and counts as unset.
 
 from __future__ import annotations
 
+import builtins
 import copy
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 from weakref import WeakSet
@@ -23,6 +24,9 @@ from runtime.extension_types.static import Static
 from runtime.extension_types.values import ExtensionType
 from runtime.staged_list import StagedList
 
+_Kinds = tuple[type[Mapping[Any, Any]], ...]
+_FROZEN_DICTS: _Kinds = (frozendict,) if (frozendict := getattr(builtins, "frozendict", None)) else ()  # Python 3.15 on
+_DICTS: _Kinds = (dict, *_FROZEN_DICTS)
 _MUTABLE = (list, dict, set, deque, bytearray, StagedList)
 # Classes of the user's whose instances have been exchanged.
 _opened: WeakSet[type] = WeakSet()
@@ -61,7 +65,7 @@ def children(value: Any) -> Sequence[tuple[str, Any]] | None:
         return [(f"[{index}]", item) for index, item in enumerate(value)]
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return [(f".{name}", item) for name, item in zip(kind._fields, value)]
-    if isinstance(value, dict):
+    if isinstance(value, _DICTS):
         return [(f"[{key!r}]", item) for key, item in value.items()]
     if hasattr(kind, "__tf_flatten__"):
         metadata, components = value.__tf_flatten__()
@@ -93,7 +97,7 @@ def _is_tree(value: Any, around: tuple[Any, ...]) -> bool:
         items = [getattr(value, name, None) for name in names]
     elif isinstance(value, (list, tuple)):
         items = list(value)
-    elif isinstance(value, dict):
+    elif isinstance(value, _DICTS):
         items = list(value.values())
     else:
         return True
@@ -101,9 +105,9 @@ def _is_tree(value: Any, around: tuple[Any, ...]) -> bool:
 
 
 def is_frozen(value: Any) -> bool:
-    """Whether nothing can be assigned to a container of values: a tuple, or an instance of a frozen dataclass."""
+    """Whether nothing can be assigned to a container: a tuple, a frozendict, or an instance of a frozen dataclass."""
     parameters = getattr(type(value), "__dataclass_params__", None)
-    return isinstance(value, tuple) or (parameters is not None and parameters.frozen)
+    return isinstance(value, (tuple, *_FROZEN_DICTS)) or (parameters is not None and parameters.frozen)
 
 
 def is_mutable(value: Any) -> bool:
@@ -125,6 +129,8 @@ def rebuild(like: Any, items: Sequence[Any]) -> Any:
         made = like.copy()
         made.update(zip(like, items))
         return made
+    if isinstance(like, _FROZEN_DICTS):
+        return kind(zip(like, items))
     if kind is list or kind is tuple:
         return kind(items)
     if hasattr(kind, "__tf_flatten__"):
@@ -145,7 +151,7 @@ def same_structure(one: Any, other: Any) -> bool:
     """Whether two containers have the same type, length and keys (their items may differ)."""
     if type(one) is not type(other):
         return False
-    if isinstance(one, dict):
+    if isinstance(one, _DICTS):
         return list(one) == list(other)
     if hasattr(type(one), "__tf_flatten__"):
         return one.__tf_flatten__()[0] == other.__tf_flatten__()[0]

@@ -18,7 +18,7 @@ from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from autograph.syntax.parse import python_ast
+from runtime.python_text import python_ast
 
 _EXPRESSIONS = frozenset({"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +14,7 @@ from autograph.saving.state import update_state
 from runtime import dtypes
 from runtime.context import ctx, init_scope
 from runtime.errors import NotFoundError
+from runtime.signatures import signature_of
 from runtime.variable import Variable
 
 _OWN = "_self_"  # begins the attributes that aren't the user's
@@ -124,7 +124,7 @@ class Checkpoint(objects.Holder):
             if after is not None:
                 after()
             for callback in callbacks:
-                callback(*[path][: len(inspect.signature(callback).parameters)])
+                callback(*[path][: len(signature_of(callback).parameters)])
 
         self._self_writer.run(run, options.enable_async)
 

@@ -18,9 +18,14 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
+from runtime.python_text import without_syntax_warnings
+
 _FUTURE_FLAGS = 0
 for _name in __future__.all_feature_names:
     _FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag
+
+# Since Python 3.14 a flag of functions that stand directly in a class.
+_METHOD: int = getattr(inspect, "CO_METHOD", 0)
 
 # Can't be a name in a program, so it can't shadow one, and it is easy to find in qualified names.
 _FACTORY = "<autograph>"
@@ -73,11 +78,13 @@ def compile_like(
     tree = ast.copy_location(factory, node)
     imports: list[Any] = [ast.Import([ast.alias(name) for name in sorted(imported)])] if imported else []
     module = ast.fix_missing_locations(ast.Module([*imports, tree], []))
-    compiled = compile(module, code.co_filename, "exec", flags=future_flags(code), dont_inherit=True)
+    with without_syntax_warnings():
+        compiled = compile(module, code.co_filename, "exec", flags=future_flags(code), dont_inherit=True)
     inner = _only_code(compiled)
     if class_name is not None:
         inner = _only_code(inner)
     inner = _only_code(inner)
+    inner = inner.replace(co_flags=(inner.co_flags & ~_METHOD) | (code.co_flags & _METHOD))
     scope = "" if isinstance(body[0], ast.Global) else f"{_FACTORY}.<locals>."
     if class_name is not None:
         scope += f"{class_name}."

@@ -299,6 +299,14 @@ class ExpressionPrinter(astunparse.Unparser):
             self.write(" if ")
             self.expression(test, Level.OR)
 
+    def _DictComp(self, node: Any) -> None:
+        self.write("{")
+        # Python 3.15 on: without a value, the key is a dictionary of which all is taken.
+        self.dict_item((node.key, node.value) if node.value is not None else (None, node.key))
+        for generator in node.generators:
+            self.dispatch(generator)
+        self.write("}")
+
     # Literals
 
     def _Constant(self, node: Any) -> None:
@@ -309,6 +317,8 @@ class ExpressionPrinter(astunparse.Unparser):
 
     def _JoinedStr(self, node: Any) -> None:
         self.write(fstring_text(node, self.quotes, _field_text))
+
+    _TemplateStr = _JoinedStr  # Python 3.14 on
 
 
 def _field_text(node: Any, quotes: tuple[str, ...] | None) -> str:

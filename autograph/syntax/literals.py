@@ -1,4 +1,4 @@
-"""The text of constants, strings and f-strings.
+"""The text of constants, strings, f-strings and template strings.
 
 Up to Python 3.11 the replacement fields of an f-string may hold neither a backslash nor the quotes around the f-string,
 so strings inside are told which quotes are left to them (``quotes``; None outside f-strings). From 3.12 on anything may
@@ -16,6 +16,8 @@ import ast
 import sys
 from collections.abc import Callable
 from typing import Any
+
+from runtime.python_text import python_ast
 
 _QUOTES = ("'", '"', "'''", '"""')
 _FIELDS_ARE_FREE = sys.version_info >= (3, 12)
@@ -68,7 +70,8 @@ def docstring_text(value: str) -> str:
 
 
 def fstring_text(node: Any, quotes: tuple[str, ...] | None, field_text: Callable[..., str]) -> str:
-    """An f-string literal; ``field_text(expression, quotes)`` gives the text of a replacement field."""
+    """An f-string or template string; ``field_text(expression, quotes)`` gives the text of a replacement field."""
+    prefix = "f" if isinstance(node, ast.JoinedStr) else "t"
     allowed = _QUOTES if quotes is None else quotes
     for quote in allowed:
         inside = tuple(each for each in allowed if each != quote)
@@ -76,9 +79,9 @@ def fstring_text(node: Any, quotes: tuple[str, ...] | None, field_text: Callable
             text = _fstring_body(node, quote, lambda each, inside=inside: field_text(each, inside))  # type: ignore[misc]
         except NoTextError:
             continue
-        return f"f{quote}{text}{quote}"
+        return f"{prefix}{quote}{text}{quote}"
     if _FIELDS_ARE_FREE:
-        return "f'" + _fstring_body(node, None, lambda each: field_text(each, None)) + "'"
+        return f"{prefix}'" + _fstring_body(node, None, lambda each: field_text(each, None)) + "'"
     raise NoTextError("no quotes are left for an f-string inside f-strings")
 
 
@@ -88,7 +91,7 @@ def _fstring_body(node: Any, quote: str | None, field_text: Callable[[Any], str]
         if isinstance(value, ast.Constant):
             pieces += [_literal_part(char, quote or "'", in_format=in_format) for char in str(value.value)]
             continue
-        field = field_text(value.value)
+        field = _written_field(value) or field_text(value.value)
         if quote is not None and (quote in field or "\\" in field or ("\n" in field and len(quote) == 1)):
             raise NoTextError("the field needs what the quotes around it exclude")
         pieces.append("{ " if field.startswith("{") else "{")
@@ -102,6 +105,21 @@ def _fstring_body(node: Any, quote: str | None, field_text: Callable[[Any], str]
     if quote is not None and not in_format and quote in text:
         raise NoTextError("the pieces together make the closing quotes")
     return text
+
+
+def _written_field(node: Any) -> str | None:
+    """The text of a template's field as it was written, which is part of the template's value.
+
+    None for the fields of f-strings, and for an expression that a pass has changed.
+    """
+    written: str | None = getattr(node, "str", None)
+    if written is None:
+        return None
+    try:
+        value = python_ast(f"({written})", mode="eval").body
+    except SyntaxError:
+        return None
+    return written if ast.dump(value) == ast.dump(node.value) else None
 
 
 def _literal_part(char: str, quote: str, *, in_format: bool) -> str:

@@ -23,6 +23,7 @@ from typing import Any
 
 from autograph.syntax.compiled import class_of, compile_like, is_class_body, requalified
 from autograph.syntax.parse import to_ast
+from runtime.signatures import share_annotations
 
 _loaded: dict[int, weakref.ref[types.CodeType]] = {}
 
@@ -50,7 +51,7 @@ def load(
     closure = tuple(cells[name] if name in cells else types.CellType(extra[name]) for name in code.co_freevars)
     made = types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
     made.__kwdefaults__ = fn.__kwdefaults__
-    made.__annotations__ = fn.__annotations__
+    share_annotations(made, fn)
     made.__qualname__ = fn.__qualname__
     made.__module__ = fn.__module__
     made.__doc__ = fn.__doc__

@@ -18,7 +18,7 @@ from typing import Any
 
 import gast
 
-from autograph.syntax.parse import python_ast
+from runtime.python_text import python_ast
 
 # A step down from a value: an attribute name, or a subscript key (a constant or a path).
 Step = tuple[str, Any]

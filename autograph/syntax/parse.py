@@ -11,7 +11,9 @@ Example::
 
 from __future__ import annotations
 
+import _ast
 import ast
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,8 +21,13 @@ from typing import Any, TypeVar
 import gast
 
 from runtime import recursion
+from runtime.python_text import python_ast
 
 T = TypeVar("T")
+
+
+class UnknownSyntaxError(SyntaxError):
+    """The running Python has syntax that gast can't express."""
 
 
 def parse(text: str, filename: str = "<string>", first_line: int = 1) -> Any:
@@ -28,21 +35,11 @@ def parse(text: str, filename: str = "<string>", first_line: int = 1) -> Any:
     return from_ast(positions_from_line(python_ast(text, filename), first_line))
 
 
-def python_ast(text: str, filename: str = "<string>", mode: str = "exec") -> Any:
-    """`ast.parse`, which may be called while other threads do so. Raises SyntaxError.
-
-    CPython 3.11 counts the depth of the trees of all threads together, and says SystemError when the count is wrong.
-    """
-    for _ in range(10):
-        try:
-            return ast.parse(text, filename, mode)
-        except SystemError:
-            continue
-    return ast.parse(text, filename, mode)
-
-
 def from_ast(node: Any) -> Any:
-    """The gast node of an ast node; the ast node stays as it is and shares nothing with it."""
+    """The gast node of an ast node; the ast node stays as it is and shares nothing with it.
+
+    Raises UnknownSyntaxError, which says where, when gast has no such node.
+    """
     return with_deep_stack(lambda: _FromPython().visit(node))
 
 
@@ -54,11 +51,30 @@ def to_ast(node: Any) -> Any:
 _MISSING = object()
 
 
+# The class of the translation, the fields that both classes have, those that only one has, and the places.
+_Plan = tuple[Any, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+def _plan(node: Any, target: Any) -> _Plan:
+    made = getattr(target, type(node).__name__, None)
+    if made is None:
+        raise _unknown(node, f"a {type(node).__name__}")
+    known = tuple(name for name in node._fields if name in made._fields)
+    carried = tuple(name for name in (*node._fields, *made._fields) if name not in known)
+    return made, known, carried, node._attributes
+
+
+def _unknown(node: Any, what: str) -> UnknownSyntaxError:
+    error = UnknownSyntaxError(f"the package gast {gast.__version__} can't express {what}")
+    error.lineno, error.offset = getattr(node, "lineno", None), getattr(node, "col_offset", -1) + 1
+    return error
+
+
 def _quick(translator: Any, target: Any) -> Any:
     """gast's translator to nodes of `target`, without asking for each node what its class has: that took most of the
     time of finding a function's source and of loading its converted form."""
     methods: dict[type, Any] = {}
-    plans: dict[type, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {}
+    plans: dict[type, _Plan] = {}
 
     class Quick(translator):
         def visit(self, node: Any) -> Any:
@@ -78,12 +94,7 @@ def _quick(translator: Any, target: Any) -> Any:
 
         def generic_visit(self, node: Any) -> Any:
             kind = type(node)
-            plan = plans.get(kind)
-            if plan is None:
-                plan = plans[kind] = getattr(target, kind.__name__, None), node._fields, node._attributes
-            made, fields, places = plan
-            if made is None:
-                return None  # not a part of that language
+            made, fields, carried, places = plans.get(kind) or plans.setdefault(kind, _plan(node, target))
             result = made.__new__(made)
             attributes = result.__dict__
             for name in fields:
@@ -93,6 +104,12 @@ def _quick(translator: Any, target: Any) -> Any:
                 elif type(value) is list:
                     value = [self._visit(each) for each in value]
                 if value is not _MISSING:
+                    attributes[name] = value
+            for name in carried:
+                value = getattr(node, name, None)
+                if value and isinstance(value, (ast.AST, list)):  # which no pass would look into
+                    raise _unknown(node, f"a {kind.__name__} with `{name}`")
+                if value is not None and value != []:
                     attributes[name] = value
             for name in places:
                 value = getattr(node, name, _MISSING)
@@ -109,6 +126,13 @@ def _always(result: Any) -> Callable[[Any, Any], Any]:
 
 _FromPython = _quick(gast.ast3.Ast3ToGAst, gast)
 _ToPython = _quick(gast.ast3.GAstToAst3, ast)
+
+
+@functools.cache
+def unknown_nodes() -> frozenset[str]:
+    """The classes of nodes that the running Python's parser makes and gast can't express."""
+    made = {name for name, kind in vars(_ast).items() if isinstance(kind, type) and issubclass(kind, ast.AST)}
+    return frozenset(name for name in made if not (hasattr(gast, name) or hasattr(_FromPython, f"visit_{name}")))
 
 
 def is_gast(node: Any) -> bool:

@@ -1,7 +1,7 @@
 """The text of what was typed at Python's interactive prompt.
 
-Until Python 3.13 the prompt doesn't tell linecache what was typed. But where lines can be edited, they are kept in
-readline's history. The statement that a function came from is found there by compiling what may be it, latest first,
+Up to Python 3.12 the prompt tells nobody what was typed. But where lines can be edited, they are kept in readline's
+history. The statement that a function came from is found there by compiling what may be it, latest first,
 and comparing code objects, so nothing is ever guessed.
 """
 
@@ -12,10 +12,10 @@ import functools
 import operator
 import sys
 import types
-import warnings
 from collections.abc import Iterator
 
 from autograph.syntax.compiled import same_code
+from runtime.python_text import without_syntax_warnings
 
 FILENAME = "<stdin>"
 # How many lines of history are looked through, and how long a statement may be.
@@ -57,8 +57,7 @@ def statement_of(code: types.CodeType, history: list[str]) -> list[str]:
 
 def _compiled(lines: list[str], flags: int) -> types.CodeType | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with without_syntax_warnings():
             return compile("\n".join(lines) + "\n", FILENAME, "single", flags, dont_inherit=True)
     except (SyntaxError, ValueError, OverflowError):
         return None

@@ -19,20 +19,21 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import inspect
 import itertools
 import linecache
 import os
 import sys
 import time
 import types
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from autograph.syntax.compiled import class_of, compile_like, same_code
-from autograph.syntax.parse import from_ast, positions_from_line, python_ast
+from autograph.syntax.parse import UnknownSyntaxError, from_ast, positions_from_line
 from autograph.syntax.prompt import typed_lines
 from runtime.dataclass import dataclass
+from runtime.python_text import python_ast
 
 _HEADS = ("def", "async", "@")
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -74,7 +75,10 @@ class FunctionSource:
 
 
 def find(fn: Any) -> FunctionSource:
-    """The source of a Python function or bound method; raises SourceUnavailable, saying why."""
+    """The source of a Python function or bound method.
+
+    Raises SourceUnavailable, which says why, and UnknownSyntaxError, with the file and line, if gast can't express it.
+    """
     fn, code = _function(fn)
     if code.co_filename == _UNNAMED and any(written_in(fn, filename) for filename in reversed(_carried)):
         code = fn.__code__
@@ -86,7 +90,12 @@ def find(fn: Any) -> FunctionSource:
     found = _definition(fn, code, lines, class_name)
     if _changed_lately(code.co_filename) and not _is_source_of(found, fn, class_name, lines):
         raise _stale(code)
-    return FunctionSource(from_ast(found), code.co_filename, lines, class_name, fn.__module__)
+    try:
+        node = from_ast(found)
+    except UnknownSyntaxError as error:
+        error.filename = code.co_filename
+        raise
+    return FunctionSource(node, code.co_filename, lines, class_name, fn.__module__)
 
 
 def _definition(fn: Any, code: types.CodeType, lines: list[str], class_name: str | None) -> Any:
@@ -114,7 +123,7 @@ def _function(fn: Any) -> tuple[Any, types.CodeType]:
 
 def _lines(fn: Any, code: types.CodeType) -> list[str]:
     linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, fn.__globals__) or typed_lines(code)
+    lines = linecache.getlines(code.co_filename, fn.__globals__) or typed_lines(code) or _registered_lines(fn, code)
     if not lines:
         raise SourceUnavailable(
             f"no source text is known for {code.co_name} (file {code.co_filename!r}): the file is missing, or the code"
@@ -123,6 +132,15 @@ def _lines(fn: Any, code: types.CodeType) -> list[str]:
     if code.co_firstlineno > len(lines):
         raise _stale(code)
     return lines
+
+
+def _registered_lines(fn: Any, code: types.CodeType) -> list[str]:
+    """The text that Python's prompt kept with the code alone, which it does in files called `<stdin-1>` and so on."""
+    plain = types.FunctionType(code, fn.__globals__, closure=fn.__closure__)
+    try:
+        return inspect.findsource(plain)[0]
+    except (OSError, TypeError):
+        return []
 
 
 def _stale(code: types.CodeType) -> SourceUnavailable:
@@ -201,7 +219,7 @@ def _find_def(code: types.CodeType, lines: list[str]) -> Any:
     head = "if 1:\n" if indented else ""
     for end in itertools.islice(_ends(lines, first, _last_line(code)), 8):
         try:
-            tree = _parse(head + "".join(lines[first - 1 : end]))
+            tree = python_ast(head + "".join(lines[first - 1 : end]))
         except (SyntaxError, ValueError):
             continue  # the line is inside a string or brackets, so the block goes on
         outer: Any = tree.body[0]
@@ -214,15 +232,6 @@ def _find_def(code: types.CodeType, lines: list[str]) -> Any:
         if _describes(node, code):
             return node
     raise _stale(code)
-
-
-def _parse(text: str) -> ast.Module:
-    if "\\" not in text:
-        return python_ast(text)
-    with warnings.catch_warnings():
-        # Python has already warned of invalid escapes when the user's file was compiled.
-        warnings.simplefilter("ignore")
-        return python_ast(text)
 
 
 def _first_line(first: int, lines: list[str]) -> int:
@@ -354,7 +363,7 @@ def _parsed_part(filename: str, lines: list[str], first: int | None, last: int) 
     known = _parsed.get((filename, first))
     if known is None or known.lines != lines:
         text = "".join(lines) if first is None else "\n" * first + "".join(lines[first:last])
-        known = _parsed[filename, first] = _File(lines, _parse(text))
+        known = _parsed[filename, first] = _File(lines, python_ast(text))
         if len(_parsed) > 64:
             _parsed.popitem(last=False)
     return known

@@ -32,7 +32,7 @@ from typing import Any
 
 import gast
 
-from autograph.syntax.parse import python_ast
+from runtime.python_text import python_ast
 
 _LOCATION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 _BLOCKS = frozenset({"body", "orelse", "finalbody"})

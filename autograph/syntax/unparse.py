@@ -1,8 +1,8 @@
 """Syntax trees to text that a person would want to read.
 
-Extends ``astunparse.Unparser`` by what it lacks (match statements, ``except*``, type parameters, nested f-strings ...)
-and prints parentheses only where the precedence of operators asks for them. Parsing the text gives the same tree again;
-tests/syntax/test_roundtrip.py tries that on Python's standard library.
+Extends ``astunparse.Unparser`` by what it lacks (match statements, ``except*``, type parameters, nested f-strings,
+template strings ...) and prints parentheses only where the precedence of operators asks for them. Parsing the text
+gives the same tree again; tests/syntax/test_roundtrip.py tries that on Python's standard library.
 
 Example::
 
@@ -183,8 +183,12 @@ class _Printer(ExpressionPrinter):
             self.write(" ")
             self.items(node.value)
 
+    def _Import(self, node: Any) -> None:
+        self.fill(_lazy(node) + "import ")
+        self.commas(node.names)
+
     def _ImportFrom(self, node: Any) -> None:
-        self.fill("from " + "." * (node.level or 0) + (node.module or "") + " import ")
+        self.fill(_lazy(node) + "from " + "." * (node.level or 0) + (node.module or "") + " import ")
         self.commas(node.names)
 
     # Compound statements
@@ -336,3 +340,7 @@ class _Printer(ExpressionPrinter):
         self.write("(" if needed else "")
         self.dispatch(pattern)
         self.write(")" if needed else "")
+
+
+def _lazy(node: Any) -> str:
+    return "lazy " if getattr(node, "is_lazy", 0) else ""  # Python 3.15 on

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -30,6 +29,7 @@ from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call as run
 from runtime.ops.table import OpDef, register
+from runtime.signatures import signature_of
 from runtime.tensor import eager, held_by
 from runtime.tracebacks import shows_no_frames
 
@@ -169,7 +169,7 @@ class _Gradient:
 
 
 def _takes_variables(function: Callable[..., Any]) -> bool:
-    parameters = inspect.signature(function).parameters
+    parameters = signature_of(function).parameters
     return "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -37,18 +38,27 @@ class Field(NamedTuple):
 
 
 def fields_of(cls: type) -> tuple[Field, ...]:
-    """The fields of a class, those of its bases first. Names in annotations that don't exist yet stay strings.
+    """The fields of a class, those of its bases first. Names that don't exist yet stay strings or forward references.
 
     Raises TypeError for annotations that no field may have, and for defaults of another type.
     """
+    own = {name: kind for name, kind in _hints(cls).items() if not is_reserved(name)}  # not those of our base classes
+    return tuple(_field(name, kind, getattr(cls, name, NO_DEFAULT)) for name, kind in own.items())
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    own_name = {cls.__name__: cls}
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format
+
+        return typing.get_type_hints(cls, localns=own_name, format=Format.FORWARDREF)
     try:
-        hints = typing.get_type_hints(cls, localns={cls.__name__: cls})
+        return typing.get_type_hints(cls, localns=own_name)
     except (NameError, AttributeError):  # some class is defined later
-        hints = {}
+        hints: dict[str, Any] = {}
         for base in reversed(cls.__mro__):
             hints.update(inspect.get_annotations(base))
-    own = {name: kind for name, kind in hints.items() if not is_reserved(name)}  # not those of our base classes
-    return tuple(_field(name, kind, getattr(cls, name, NO_DEFAULT)) for name, kind in own.items())
+        return hints
 
 
 def _field(name: str, kind: Any, default: Any) -> Field:

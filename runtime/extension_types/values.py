@@ -27,6 +27,7 @@ from runtime.extension_types.fields import (
 )
 from runtime.extension_types.static import Static, is_reserved
 from runtime.ops.api import equal, logical_not, reduce_all, shape, stack
+from runtime.signatures import annotations_of
 from runtime.spec import TensorSpec
 from runtime.tensor import Tensor
 from runtime.tracebacks import shows_no_frames
@@ -290,7 +291,7 @@ def batch_encoder(value: Any) -> Any:
 
 def _check_names(cls: Any) -> None:
     """Raises ValueError for a field that has no annotation, or a name that means something else."""
-    annotations = inspect.get_annotations(cls)
+    annotations = annotations_of(cls)
     for name, value in {**dict.fromkeys(annotations), **cls.__dict__}.items():
         if name == "Spec":
             if not isinstance(value, type) or not all(issubclass(ExtensionTypeSpec, base) for base in value.__bases__):

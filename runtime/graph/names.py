@@ -12,6 +12,8 @@ import functools
 import linecache
 from typing import Any
 
+from runtime.python_text import python_ast
+
 # Graphs and nodes are known here by their attributes alone, since `ir.py` uses this module.
 
 
@@ -94,7 +96,7 @@ def targets(filename: str) -> dict[int, Target]:
 @functools.lru_cache(maxsize=32)
 def _targets_of(text: str) -> dict[int, Target]:
     try:
-        tree = ast.parse(text)
+        tree = python_ast(text)
     except (SyntaxError, ValueError):  # a notebook cell with magics, a template: no names from there
         return {}
     found: dict[int, Target] = {}

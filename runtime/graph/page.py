@@ -19,6 +19,7 @@ from runtime.errors import cell_of
 from runtime.graph.names import operation_names, value_name
 from runtime.graph.page_style import SCRIPT, STYLE
 from runtime.graph.printer import attributes, regions, short_span
+from runtime.python_text import python_ast
 
 _KINDS = {tokenize.STRING: "text", tokenize.COMMENT: "note"}
 # Graphs, nodes and values are known here by their attributes alone, since `ir.py` uses this module.
@@ -180,7 +181,7 @@ def _shown_lines(text: str, used: set[int]) -> list[int]:
     count = text.count("\n") + 1
     functions: list[tuple[int, int]] = []
     try:
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(python_ast(text)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 first = min([node.lineno, *[each.lineno for each in node.decorator_list]])
                 functions.append((first, node.end_lineno or node.lineno))

@@ -338,6 +338,47 @@ def test_python_3_13():
     assert same_again(text) == text
 
 
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="Python 3.14 syntax")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "t'{x}'\n",
+        "t'a{ x+1 }b{y!r:>{w}}{{'\n",
+        "t'{ {1: 2}[1] }{x if y else z}'\n",
+        "t'{x !r}{f'{y}'}{t\"{ z }\"}'\n",
+        "t'{*a, b}{(lambda: 1)}'\n",
+    ],
+)
+def test_python_3_14(text):
+    same_again(text)
+
+
+def test_a_field_of_a_template_that_has_changed():
+    pytest.importorskip("string.templatelib", reason="Python 3.14 syntax")
+    tree = parse("t'{ x+1 }'")
+    field = tree.body[0].value.values[0]
+    assert unparse(tree) == "t'{ x+1 }'\n"
+    field.value = gast.Name("y", gast.Load(), None, None)
+    assert unparse(tree) == "t'{y}'\n"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="Python 3.15 syntax")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lazy import a.b as c, d\n",
+        "lazy from .a import b as c\n",
+        "[*x for x in y]\n",
+        "{*x for x in y if x}\n",
+        "f((*x for x in y), z)\n",
+        "{**x for x in y}\n",
+        "{**(x or {}) for x in y}\n",
+    ],
+)
+def test_python_3_15(text):
+    assert same_again(text) == text
+
+
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
