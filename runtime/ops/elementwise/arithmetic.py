@@ -56,11 +56,11 @@ def _grad_pow(op: Any, dy: Any) -> Sequence[Any]:
 
 def _grad_base(x: Any, y: Any, dy: Any) -> Any:
     """dy y x ** (y - 1); 0 where no cotangent arrives, as that of `sqrt` is: the slope at 0 may be infinite, and a
-    later trip of a loop may overwrite the result."""
+    later trip of a loop may overwrite the result. It is also 0 where y is 0, as x ** 0 is 1 for all x."""
     known = static_value(y)
     if known is not None and known.dtype.kind == "f" and np.all(known >= 1):
         return dy * y * x ** (y - 1)
-    return multiply_no_nan(y * x ** (y - 1), dy)
+    return multiply_no_nan(multiply_no_nan(x ** (y - 1), y), dy)
 
 
 def _ones(x: Any) -> Any:
