@@ -177,6 +177,13 @@ def igamma_derivative(a, x, order):
     return (parts[2] - 2 * psi * parts[1] + (psi**2 - slope) * parts[0]) / special.gamma(a)
 
 
+def spence_derivative(x, order):
+    """By quadrature of the derivative of -1 / (1 + t (x - 1)) by x."""
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+    t, u, n = (nodes + 1) / 2, np.asarray(x, np.float64)[..., None] - 1, order - 1
+    return np.sum((-1) ** order * math.factorial(n) * weights / 2 * t**n / (1 + t * u) ** order, -1)
+
+
 def packed_lu(x):
     permuted, lower, upper = linalg.lu(x)
     return np.tril(lower, -1) + upper, np.argmax(permuted, 0)
@@ -415,8 +422,12 @@ LIBRARY = {
     "bessel_k0e": wide(lambda x: special.kve(0, x)), "bessel_k1e": wide(lambda x: special.kve(1, x)),
     "bessel_j0": wide(lambda x: special.jv(0, x)), "bessel_j1": wide(lambda x: special.jv(1, x)),
     "bessel_y0": wide(lambda x: special.yv(0, x)), "bessel_y1": wide(lambda x: special.yv(1, x)),
+    "bessel_jn": lambda x, order: wide(lambda t: special.jv(order, t))(x),
+    "bessel_in": lambda x, order: wide(lambda t: special.iv(order, t))(x),
+    "bessel_ine": lambda x, order: wide(lambda t: special.ive(order, t))(x),
     "dawsn": wide(lambda x: quadrature(lambda t: np.exp(t * t))(x) * np.exp(-x * x)),
     "expint": wide(lambda x: -np.real(special.exp1(-x + 0j))),
+    "spence_derivative": spence_derivative,
     "spence": wide(lambda x: -quadrature(lambda t: np.log1p(t) / t)(x - 1)),
     "fresnel_sin": quadrature(lambda t: np.sin(np.pi / 2 * t * t)),
     "fresnel_cos": quadrature(lambda t: np.cos(np.pi / 2 * t * t)),

@@ -18,11 +18,15 @@ from runtime.dtypes import DType
 from runtime.ops.table import OPS, OpDef
 
 # Families of which each row works on elements, beside those with a scalar text.
-FAMILIES = ("special", "complex_numbers", "incomplete_gamma")
+FAMILIES = ("special", "complex_numbers", "incomplete_gamma", "special_derivatives")
 MORE = ("conj", "nextafter")
 # Rows of these families that don't, or that aren't looked at here, with the reason.
 ELSEWHERE = {
     "igamma_derivative": "a derivative of igamma by a series, for gradients: test_not_a_number.py and test_table.py",
+    **{
+        name: "of integer orders only: test_table.py"
+        for name in ("bessel_jn", "bessel_in", "bessel_ine", "spence_derivative")
+    },
     "polygamma": "of integer orders only: test_table.py has its values",
     "string_add": "of strings: test_table.py",
 }

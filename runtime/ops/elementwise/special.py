@@ -19,6 +19,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import arithmetic, elementary
 from runtime.ops.elementwise.define import BinaryFunction, NamedOperands, UnaryFunction, binary, unary, with_operands
 from runtime.ops.elementwise.incomplete_gamma import grad_igamma
+from runtime.ops.elementwise.special_derivatives import bessel
 from runtime.ops.rules import binary_samples, broadcast_types, need_same_dtype, unary_samples, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
@@ -84,11 +85,12 @@ bessel_i0e = _row(
     "bessel_i0e", "exp(-abs(x)) * I0(x).", lambda x, y: bessel_i1e(x) - arithmetic.sign(x) * y, -3.0, scipy="i0e"
 )
 bessel_i1: UnaryFunction = _row(
-    "bessel_i1", "Modified Bessel function I1.", lambda x, y: bessel_i0(x) - y / x, scipy="i1"
+    "bessel_i1", "Modified Bessel function I1.", lambda x, y: (bessel_i0(x) + bessel("i", x, 2)) * 0.5, -3.0, scipy="i1"
 )
 bessel_i1e: UnaryFunction = _row(
-    "bessel_i1e", "exp(-abs(x)) * I1(x).", lambda x, y: bessel_i0e(x) - y * (arithmetic.sign(x) + 1 / x), scipy="i1e"
-)
+    "bessel_i1e", "exp(-abs(x)) * I1(x).",
+    lambda x, y: (bessel_i0e(x) + bessel("ie", x, 2)) * 0.5 - arithmetic.sign(x) * y, -3.0, scipy="i1e",
+)  # fmt: skip
 bessel_k0: UnaryFunction = _row("bessel_k0", "Modified Bessel function K0.", lambda x, y: -bessel_k1(x), scipy="k0")
 bessel_k0e: UnaryFunction = _row("bessel_k0e", "exp(x) * K0(x).", lambda x, y: y - bessel_k1e(x), scipy="k0e")
 bessel_k1: UnaryFunction = _row(
@@ -98,14 +100,16 @@ bessel_k1e: UnaryFunction = _row(
     "bessel_k1e", "exp(x) * K1(x).", lambda x, y: y * (1 - 1 / x) - bessel_k0e(x), scipy="k1e"
 )  # fmt: skip
 bessel_j0: UnaryFunction = _row("bessel_j0", "Bessel function J0.", lambda x, y: -bessel_j1(x), -3.0, scipy="j0")
-bessel_j1: UnaryFunction = _row("bessel_j1", "Bessel function J1.", lambda x, y: bessel_j0(x) - y / x, scipy="j1")
+bessel_j1: UnaryFunction = _row(
+    "bessel_j1", "Bessel function J1.", lambda x, y: (bessel_j0(x) - bessel("j", x, 2)) * 0.5, -3.0, scipy="j1"
+)
 bessel_y0: UnaryFunction = _row("bessel_y0", "Bessel function Y0.", lambda x, y: -bessel_y1(x), scipy="y0")
 bessel_y1: UnaryFunction = _row("bessel_y1", "Bessel function Y1.", lambda x, y: bessel_y0(x) - y / x, scipy="y1")
 dawsn = _row("dawsn", "Dawson's integral.", lambda x, y: 1 - 2 * x * y, -3.0)
 expint = _row("expint", "The exponential integral Ei.", lambda x, y: elementary.exp(x) / x, scipy="expi")
 spence = _row(
     "spence", "Spence's integral (the dilogarithm of 1 - x).",
-    lambda x, y: elementary.log(x) / (1 - x), 1.2, 3.0,
+    lambda x, y: call("spence_derivative", x, order=1), 0.2, 3.0,
 )  # fmt: skip
 
 
