@@ -14,7 +14,7 @@ from scipy import fft, linalg, special
 FAMILIES = (
     "special", "sorting", "segments", "solvers", "spectral", "einsum", "patches", "window_products", "miscellaneous",
     "string_ops", "stateless", "string_split", "contrast", "assignment", "fourier", "complex_numbers",
-    "incomplete_gamma", "decompositions",
+    "incomplete_gamma", "decompositions", "cofactors",
 )  # fmt: skip
 
 
@@ -182,6 +182,22 @@ def spence_derivative(x, order):
     nodes, weights = np.polynomial.legendre.leggauss(80)
     t, u, n = (nodes + 1) / 2, np.asarray(x, np.float64)[..., None] - 1, order - 1
     return np.sum((-1) ** order * math.factorial(n) * weights / 2 * t**n / (1 + t * u) ** order, -1)
+
+
+def cofactors(x):
+    """Determinants without a row and a column."""
+    minors = [
+        [linalg.det(np.delete(np.delete(x, i, 0), j, 1)) if len(x) > 1 else 1 for j in range(len(x))]
+        for i in range(len(x))
+    ]
+    return np.array(minors) * (-1.0) ** np.add.outer(range(len(x)), range(len(x)))
+
+
+def change_of_cofactors(x, change):
+    """By the polynomials in t that cofactors of x + t change are."""
+    nodes = np.exp(2j * np.pi * np.arange(len(x) + 1) / (len(x) + 1))
+    found = sum(cofactors(x + node * change) / node for node in nodes) / len(nodes)
+    return found if np.iscomplexobj(x) or np.iscomplexobj(change) else found.real
 
 
 def packed_lu(x):
@@ -444,6 +460,7 @@ LIBRARY = {
     "matrix_determinant": batched(linalg.det),
     "log_matrix_determinant": batched(lambda x: (linalg.det(x) / abs(linalg.det(x)), np.log(abs(linalg.det(x))))),
     "matrix_inverse": batched(linalg.inv),
+    "matrix_cofactors": batched(cofactors), "change_of_cofactors": batched(change_of_cofactors),
     "matrix_solve": batched(lambda a, b, adjoint: linalg.inv(a.T if adjoint else a) @ b),
     "matrix_triangular_solve": batched(
         lambda a, b, lower, adjoint: linalg.inv((np.tril(a) if lower else np.triu(a)).T if adjoint else (
