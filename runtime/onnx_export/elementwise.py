@@ -279,6 +279,12 @@ def _single(e: Emitter, node: Node) -> Ref:
     return e.compute(_SINGLE[node.op.name], x)
 
 
+@lowering("sech")
+def _sech(e: Emitter, node: Node) -> Ref:
+    (x,) = e.inputs(node)
+    return e.compute("Reciprocal", _cosh(e, x) if x.dtype is dtypes.float64 else e.compute("Cosh", x))
+
+
 def _tan(e: Emitter, x: Ref) -> Ref:
     return e.emit("Div", e.emit("Sin", x), e.emit("Cos", x))
 

@@ -14,7 +14,7 @@ from scipy import fft, linalg, special
 FAMILIES = (
     "special", "sorting", "segments", "solvers", "spectral", "einsum", "patches", "window_products", "miscellaneous",
     "string_ops", "stateless", "string_split", "contrast", "assignment", "fourier", "complex_numbers",
-    "incomplete_gamma", "decompositions",
+    "incomplete_gamma", "decompositions", "cofactors",
 )  # fmt: skip
 
 
@@ -175,6 +175,29 @@ def igamma_derivative(a, x, order):
     if order == 1:
         return (parts[1] - psi * parts[0]) / special.gamma(a)
     return (parts[2] - 2 * psi * parts[1] + (psi**2 - slope) * parts[0]) / special.gamma(a)
+
+
+def spence_derivative(x, order):
+    """By quadrature of the derivative of -1 / (1 + t (x - 1)) by x."""
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+    t, u, n = (nodes + 1) / 2, np.asarray(x, np.float64)[..., None] - 1, order - 1
+    return np.sum((-1) ** order * math.factorial(n) * weights / 2 * t**n / (1 + t * u) ** order, -1)
+
+
+def cofactors(x):
+    """Determinants without a row and a column."""
+    minors = [
+        [linalg.det(np.delete(np.delete(x, i, 0), j, 1)) if len(x) > 1 else 1 for j in range(len(x))]
+        for i in range(len(x))
+    ]
+    return np.array(minors) * (-1.0) ** np.add.outer(range(len(x)), range(len(x)))
+
+
+def change_of_cofactors(x, change):
+    """By the polynomials in t that cofactors of x + t change are."""
+    nodes = np.exp(2j * np.pi * np.arange(len(x) + 1) / (len(x) + 1))
+    found = sum(cofactors(x + node * change) / node for node in nodes) / len(nodes)
+    return found if np.iscomplexobj(x) or np.iscomplexobj(change) else found.real
 
 
 def packed_lu(x):
@@ -415,8 +438,12 @@ LIBRARY = {
     "bessel_k0e": wide(lambda x: special.kve(0, x)), "bessel_k1e": wide(lambda x: special.kve(1, x)),
     "bessel_j0": wide(lambda x: special.jv(0, x)), "bessel_j1": wide(lambda x: special.jv(1, x)),
     "bessel_y0": wide(lambda x: special.yv(0, x)), "bessel_y1": wide(lambda x: special.yv(1, x)),
+    "bessel_jn": lambda x, order: wide(lambda t: special.jv(order, t))(x),
+    "bessel_in": lambda x, order: wide(lambda t: special.iv(order, t))(x),
+    "bessel_ine": lambda x, order: wide(lambda t: special.ive(order, t))(x),
     "dawsn": wide(lambda x: quadrature(lambda t: np.exp(t * t))(x) * np.exp(-x * x)),
     "expint": wide(lambda x: -np.real(special.exp1(-x + 0j))),
+    "spence_derivative": spence_derivative,
     "spence": wide(lambda x: -quadrature(lambda t: np.log1p(t) / t)(x - 1)),
     "fresnel_sin": quadrature(lambda t: np.sin(np.pi / 2 * t * t)),
     "fresnel_cos": quadrature(lambda t: np.cos(np.pi / 2 * t * t)),
@@ -433,6 +460,7 @@ LIBRARY = {
     "matrix_determinant": batched(linalg.det),
     "log_matrix_determinant": batched(lambda x: (linalg.det(x) / abs(linalg.det(x)), np.log(abs(linalg.det(x))))),
     "matrix_inverse": batched(linalg.inv),
+    "matrix_cofactors": batched(cofactors), "change_of_cofactors": batched(change_of_cofactors),
     "matrix_solve": batched(lambda a, b, adjoint: linalg.inv(a.T if adjoint else a) @ b),
     "matrix_triangular_solve": batched(
         lambda a, b, lower, adjoint: linalg.inv((np.tril(a) if lower else np.triu(a)).T if adjoint else (

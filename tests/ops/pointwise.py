@@ -18,11 +18,15 @@ from runtime.dtypes import DType
 from runtime.ops.table import OPS, OpDef
 
 # Families of which each row works on elements, beside those with a scalar text.
-FAMILIES = ("special", "complex_numbers", "incomplete_gamma")
+FAMILIES = ("special", "complex_numbers", "incomplete_gamma", "special_derivatives")
 MORE = ("conj", "nextafter")
 # Rows of these families that don't, or that aren't looked at here, with the reason.
 ELSEWHERE = {
     "igamma_derivative": "a derivative of igamma by a series, for gradients: test_not_a_number.py and test_table.py",
+    **{
+        name: "of integer orders only: test_table.py"
+        for name in ("bessel_jn", "bessel_in", "bessel_ine", "spence_derivative")
+    },
     "polygamma": "of integer orders only: test_table.py has its values",
     "string_add": "of strings: test_table.py",
 }
@@ -84,7 +88,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     **{name: getattr(special, other) for name, other in SAME_IN_SCIPY.items()},
     **{name: getattr(np, "arc" + name[1:]) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")},
     **{f"is_{name}": getattr(np, f"is{name}") for name in ("nan", "inf", "finite")},
-    "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": sigmoid, "softplus": lambda x: np.logaddexp(x, 0),
+    "rsqrt": lambda x: 1 / np.sqrt(x), "sech": lambda x: 1 / np.cosh(x),
+    "sigmoid": sigmoid, "softplus": lambda x: np.logaddexp(x, 0),
     "relu": lambda x: np.where(x < 0, np.zeros((), x.dtype), x), "cast": lambda x: x, "narrow": lambda x: x,
     "maximum": np.maximum, "minimum": np.minimum,
     "floordiv": lambda x, y: np.floor(x / y) if x.dtype.kind == "f" else x // y,

@@ -182,6 +182,7 @@ REFERENCES = {
     "sin": by_element(math.sin), "cos": by_element(math.cos), "tan": by_element(math.tan),
     "asin": by_element(math.asin), "acos": by_element(math.acos), "atan": by_element(math.atan),
     "sinh": by_element(math.sinh), "cosh": by_element(math.cosh), "tanh": by_element(math.tanh),
+    "sech": by_element(lambda v: 2 / (math.exp(v) + math.exp(-v))),
     "asinh": by_element(math.asinh), "acosh": by_element(math.acosh), "atanh": by_element(math.atanh),
     "erf": by_element(math.erf), "erfc": by_element(math.erfc), "sigmoid": by_element(logistic),
     "relu": lambda x: np.where(x > 0, x, 0), "softplus": by_element(lambda v: math.log(math.exp(v) + 1)),

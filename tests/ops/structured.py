@@ -150,7 +150,7 @@ ADDING = {
 MATRICES = (
     "matrix_determinant", "log_matrix_determinant", "matrix_inverse", "matrix_solve", "matrix_triangular_solve",
     "cholesky", "pinv", "qr", "svd", "self_adjoint_eig", "matrix_exponential", "matrix_square_root",
-    "matrix_logarithm", "sylvester", "eig", "lu", "tridiagonal_solve",
+    "matrix_logarithm", "sylvester", "eig", "lu", "tridiagonal_solve", "matrix_cofactors", "change_of_cofactors",
 )  # fmt: skip
 ONLY_ORDINARY = {
     **dict.fromkeys(MATRICES, "what LAPACK makes of a matrix with NaN isn't said"),

@@ -22,6 +22,12 @@ OURS = {
     # The poles' sides; TensorFlow has NaN there.
     "math.lgamma@0": [[inf, inf], [[-inf, inf]]],
     "math.digamma@0": [[-inf, inf], [[inf, inf]]],
+    # x ** 0 is 1 for all x; TensorFlow has 0 times infinity.
+    "pow 0.0 0.0": [[1], [[0], [0]]],
+    # The slopes of 0 log(y) and 0 / y by the first operand, which TensorFlow takes as 0.
+    "xlogy": [[0, 0, 2 * np.log(3), 0], [[0, np.log(2), np.log(3), 0], [0, 0, 2 / 3, 0]]],
+    "xlog1py": [[0, 0, 2 * np.log(4)], [[0, np.log(3), np.log(4)], [0, 0, 0.5]]],
+    "xdivy": [[0, 0, 2 / 3], [[0, 1 / 2, 1 / 3], [0, 0, -2 / 9]]],
     # TensorFlow takes 0 for 0 / 0: its gradients of running products by a zero are wrong.
     "cumprod 1z": [[2, 0, 0], [[1, 10, 0]]],
     "cumprod ex 1z": [[1, 2, 0], [[1, 2, 0]]],

@@ -56,11 +56,11 @@ def _grad_pow(op: Any, dy: Any) -> Sequence[Any]:
 
 def _grad_base(x: Any, y: Any, dy: Any) -> Any:
     """dy y x ** (y - 1); 0 where no cotangent arrives, as that of `sqrt` is: the slope at 0 may be infinite, and a
-    later trip of a loop may overwrite the result."""
+    later trip of a loop may overwrite the result. It is also 0 where y is 0, as x ** 0 is 1 for all x."""
     known = static_value(y)
     if known is not None and known.dtype.kind == "f" and np.all(known >= 1):
         return dy * y * x ** (y - 1)
-    return multiply_no_nan(y * x ** (y - 1), dy)
+    return multiply_no_nan(multiply_no_nan(x ** (y - 1), y), dy)
 
 
 def _ones(x: Any) -> Any:
@@ -69,6 +69,10 @@ def _ones(x: Any) -> Any:
 
 def _zeros(x: Any) -> Any:
     return convert_to_tensor(0, x.dtype)
+
+
+def _number(value: Any, x: Any) -> Any:
+    return convert_to_tensor(value, x.dtype)
 
 
 def _grad_floormod(op: Any, dy: Any) -> Sequence[Any]:
@@ -244,10 +248,24 @@ _squared_difference_real = binary(
 )  # fmt: skip
 
 
+def bounded(x: Any) -> Any:
+    """x with the largest finite numbers for infinities, which times 0 are NaN. Complex numbers are left as they are."""
+    return x if x.dtype.is_complex else maximum(minimum(x, _number(x.dtype.max, x)), _number(x.dtype.min, x))
+
+
+def absolute_scale(x: Any, y: Any) -> Any:
+    """The larger of abs(x) and abs(y). No cotangent passes it: what it scales must not depend on the scale."""
+    return call("stop_gradient", maximum(abs(x), abs(y)))
+
+
 def _grad_atan2(op: Any, dy: Any) -> Sequence[Any]:
     y, x = op.inputs
-    scaled = dy / (x * x + y * y)
-    return unbroadcast(x * scaled, y, x), unbroadcast(-y * scaled, x, y)
+    near_y, near_x = bounded(y), bounded(x)
+    # The squares of the numbers themselves may overflow, or underflow to 0.
+    scale = absolute_scale(near_x, near_y)
+    near_x, near_y = near_x / scale, near_y / scale
+    scaled = dy / scale / (near_x * near_x + near_y * near_y)
+    return unbroadcast(near_x * scaled, y, x), unbroadcast(-near_y * scaled, x, y)
 
 
 atan2 = binary(

@@ -12,7 +12,7 @@ from runtime import dtypes, errors
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
-from runtime.ops.elementwise.arithmetic import multiply_no_nan, square
+from runtime.ops.elementwise.arithmetic import absolute_scale, bounded, multiply_no_nan, square
 from runtime.ops.elementwise.define import UnaryFunction, unary, with_operands
 from runtime.ops.rules import typed, unary_samples
 from runtime.ops.table import OpDef, Sample, register, too_large
@@ -44,8 +44,43 @@ _TWO_OVER_ROOT_PI = 1.1283791670955126
 
 def _grad_acosh(op: Any, dy: Any) -> Sequence[Any]:
     x = op.inputs[0]
-    # sqrt(x * x - 1) is on the wrong branch in half of the complex plane.
-    return (dy / (sqrt(x - 1) * sqrt(x + 1)) if x.dtype.is_complex else multiply_no_nan(rsqrt(x * x - 1), dy),)
+    # x * x - 1 overflows, cancels beside 1, and its root is on the wrong branch in half of the complex plane.
+    return (multiply_no_nan(rsqrt(x - 1) * rsqrt(x + 1), dy),)
+
+
+def _grad_asinh(op: Any, dy: Any) -> Sequence[Any]:
+    x = op.inputs[0]
+    if x.dtype.is_complex:
+        return (dy * rsqrt(x * x + 1),)
+    # x * x overflows where the slope doesn't vanish yet.
+    x = bounded(x)
+    scale = absolute_scale(x, _one(x))
+    return (dy * (rsqrt(square(x / scale) + square(1 / scale)) / scale),)
+
+
+def _grad_atan(op: Any, dy: Any) -> Sequence[Any]:
+    x = bounded(op.inputs[0])
+    return (dy / (x * x + 1),)
+
+
+def _grad_tanh(op: Any, dy: Any) -> Sequence[Any]:
+    (x,), (y,) = op.inputs, op.outputs
+    return (dy * (1 - y * y if x.dtype.is_complex else square(_sech(x))),)
+
+
+def _grad_sigmoid(op: Any, dy: Any) -> Sequence[Any]:
+    (x,), (y,) = op.inputs, op.outputs
+    return (dy * (y * (1 - y) if x.dtype.is_complex else square(_sech(x * 0.5)) * 0.25),)
+
+
+def _bell(x: Any) -> Any:
+    """exp(-x * x)."""
+    x = bounded(x)
+    return exp(-(x * x))
+
+
+def _one(x: Any) -> Any:
+    return convert_to_tensor(1, x.dtype)
 
 
 exp = unary(
@@ -109,7 +144,7 @@ acos = unary(
 )  # fmt: skip
 atan = unary(
     "atan", np.arctan, "math.atan({0})", "Inverse tangent, in radians.",
-    lambda op, dy: (dy / (op.inputs[0] * op.inputs[0] + 1),), kinds="fc", cost=10,
+    _grad_atan, kinds="fc", cost=10,
 )  # fmt: skip
 sinh = unary(
     "sinh",
@@ -131,11 +166,16 @@ cosh: UnaryFunction = unary(
 )
 tanh = unary(
     "tanh", np.tanh, "math.tanh({0})", "Hyperbolic tangent.",
-    lambda op, dy: (dy * (1 - op.outputs[0] * op.outputs[0]),), kinds="fc", cost=10,
+    _grad_tanh, kinds="fc", cost=10,
+)  # fmt: skip
+# Its square is the slope of tanh, and of sigmoid: 1 - tanh(x) ** 2 has no digits left where tanh(x) rounds to 1.
+_sech = unary(
+    "sech", lambda x: (1 / np.cosh(x)).astype(x.dtype), typed("({T}(1) / math.cosh({0}))"), "1 / cosh(x).",
+    lambda op, dy: (-dy * op.outputs[0] * tanh(op.inputs[0]),), cost=10,
 )  # fmt: skip
 asinh = unary(
     "asinh", np.arcsinh, "math.asinh({0})", "Inverse hyperbolic sine.",
-    lambda op, dy: (dy * rsqrt(op.inputs[0] * op.inputs[0] + 1),), kinds="fc", cost=10,
+    _grad_asinh, kinds="fc", cost=10,
 )  # fmt: skip
 acosh = unary(
     "acosh", np.arccosh, "math.acosh({0})", "Inverse hyperbolic cosine.",
@@ -148,11 +188,11 @@ atanh = unary(
 
 erf = unary(
     "erf", _special("erf"), "math.erf({0})", "The error function.",
-    lambda op, dy: (dy * exp(-(op.inputs[0] * op.inputs[0])) * _TWO_OVER_ROOT_PI,), cost=10,
+    lambda op, dy: (dy * _bell(op.inputs[0]) * _TWO_OVER_ROOT_PI,), cost=10,
 )  # fmt: skip
 erfc = unary(
     "erfc", _special("erfc"), "math.erfc({0})", "1 - erf(x), exact for large x.",
-    lambda op, dy: (dy * exp(-(op.inputs[0] * op.inputs[0])) * -_TWO_OVER_ROOT_PI,), cost=10,
+    lambda op, dy: (dy * _bell(op.inputs[0]) * -_TWO_OVER_ROOT_PI,), cost=10,
 )  # fmt: skip
 
 
@@ -190,7 +230,7 @@ def _sigmoid(x: Any) -> Any:
 
 sigmoid = unary(
     "sigmoid", _sigmoid, "math.sigmoid({0})",
-    "1 / (1 + exp(-x)).", lambda op, dy: (dy * op.outputs[0] * (1 - op.outputs[0]),), kinds="fc", cost=10,
+    "1 / (1 + exp(-x)).", _grad_sigmoid, kinds="fc", cost=10,
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.complex_numbers import conj, real
 from runtime.ops.late import late
+from runtime.ops.linalg.cofactors import cofactors
 from runtime.ops.linalg.matrix_products import adjoint as conjugate_transpose
 from runtime.ops.linalg.matrix_products import diag, diag_part, matmul, matrix_transpose
 from runtime.ops.rules import brackets, dims, need_same_dtype
@@ -86,7 +87,7 @@ def _times_matrix(scalar: Any, matrix: Any) -> Any:
 
 
 def _grad_det(op: Any, dy: Any) -> Sequence[Any]:
-    return (_times_matrix(dy * op.outputs[0], matrix_transpose(inv(op.inputs[0]))),)
+    return (_times_matrix(dy, cofactors(op.inputs[0])),)
 
 
 _SQUARES = tuple(Sample((s,), low=0.2, high=2.0) for s in [(2, 2), (2, 3, 3), (1, 1)])

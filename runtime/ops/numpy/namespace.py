@@ -1,7 +1,8 @@
 """`ag.experimental.numpy`: NumPy's functions under NumPy's names, whose results are tensors.
 
 Where an op stands for a function with these arguments, the op runs: it is staged, differentiated and compiled like any
-other. Otherwise NumPy computes on the values, and the result becomes a tensor; while tracing that is an error.
+other. Otherwise NumPy computes on the values, and the result becomes a tensor; that is an error while tracing, and
+where a tape would lose its gradient.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from runtime.context import ctx
-from runtime.dtypes import DType
+from runtime.dtypes import DType, as_dtype
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.late import deferrable, name_in_files
 from runtime.ops.numpy import ufuncs
 from runtime.ops.numpy.array_functions import FUNCTIONS
-from runtime.ops.numpy.protocol import as_array, contains_symbolic, fits, refuse, without_defaults
+from runtime.ops.numpy.protocol import as_array, contains_symbolic, fits, is_watched, refuse, without_defaults
 from runtime.shapes import SequenceShape
 from runtime.tensor import Tensor
 
@@ -79,15 +80,24 @@ def _function(name: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         options = without_defaults(kwargs)
         operands = (*args, *options.values())
-        dtype = options.get("dtype")
-        if own is not None and dtype is None and fits(own, args, options) and _has_tensor(operands):
-            return (own if ctx.builder is None else deferrable(own))(*[_plain_dtype(v) for v in args], **options)
-        if any(contains_symbolic(v) for v in operands):
-            rest = {k: v for k, v in options.items() if k != "dtype"}
-            if own is not None and dtype is not None and fits(own, args, rest):
-                return cast(deferrable(own)(*args, **rest), dtype)
+        is_staged = contains_symbolic(operands)
+        watched = not is_staged and any(map(is_watched, operands))
+        if own is not None and _has_tensor(operands):
+            run = own if ctx.builder is None else deferrable(own)
+            if fits(own, args, options):
+                return run(*map(_plain_dtype, args), **options)
+            dtype = options.pop("dtype", None)
+            if dtype is not None and (is_staged or watched) and fits(own, args, options):
+                return cast(run(*(_widened(v, dtype) for v in args), **options), dtype)
+        if is_staged:
             raise refuse(target, "there is no op for it with these arguments")
-        return _tensors(target(*[_plain(v) for v in args], **{k: _plain(v) for k, v in kwargs.items()}))
+        result = _tensors(target(*[_plain(v) for v in args], **{k: _plain(v) for k, v in kwargs.items()}))
+        if watched and _is_differentiable(result):
+            raise TypeError(
+                f"np.{name} has no gradient with these arguments, and a tape watches one of them. Use a similar "
+                "function of `ag`, or pass the argument's value, x.numpy(), if the gradient isn't wanted."
+            )
+        return result
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`numpy.{name}`: takes tensors, arrays and Python values, returns tensors."
@@ -98,11 +108,25 @@ def _plain_dtype(value: Any) -> Any:
     return value.np if isinstance(value, DType) else value
 
 
-def _has_tensor(operands: tuple) -> bool:
-    return any(
-        is_tensor_like(v) or (isinstance(v, (list, tuple)) and any(is_tensor_like(item) for item in v))
-        for v in operands
-    )
+def _widened(value: Any, dtype: Any) -> Any:
+    """An operand in the dtype to compute in, if that holds its numbers; another dtype is that of the result alone."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_widened(v, dtype) for v in value)
+    if not is_tensor_like(value):
+        return _plain_dtype(value)
+    tensor = convert_to_tensor(value)
+    wanted = as_dtype(dtype)
+    return cast(tensor, wanted) if np.can_cast(tensor.dtype.np, wanted.np) else tensor
+
+
+def _has_tensor(operands: Any) -> bool:
+    return any(_has_tensor(v) if isinstance(v, (list, tuple)) else is_tensor_like(v) for v in operands)
+
+
+def _is_differentiable(result: Any) -> bool:
+    if isinstance(result, (list, tuple)):
+        return any(map(_is_differentiable, result))
+    return isinstance(result, Tensor) and result.dtype.is_differentiable
 
 
 def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: str = "legacy") -> None:

@@ -20,7 +20,7 @@ from runtime.context import ctx
 from runtime.device import gpu_in_dlpack
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.late import deferrable
-from runtime.ops.numpy import complex_functions, shape_functions, ufuncs  # noqa: F401 - they register their functions
+from runtime.ops.numpy import array_making, complex_functions, shape_functions, ufuncs  # noqa: F401 - they register their functions
 from runtime.ops.numpy.array_functions import FUNCTIONS
 from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor, Tensor, eager
 from runtime.tracebacks import shows_no_frames
@@ -115,12 +115,13 @@ def _is_plain(values: Any) -> bool:
     """Whether a call concerns no trace and no tape: NumPy's own function on the values is as good."""
     if ctx.builder is not None or any(contains_symbolic(v) for v in values):
         return False
-    return not ctx.recorders or not any(map(_is_watched, values))
+    return not ctx.recorders or not any(map(is_watched, values))
 
 
-def _is_watched(value: Any) -> bool:
+def is_watched(value: Any) -> bool:
+    """Whether a tape that is open watches a tensor, or one in a list."""
     if isinstance(value, (list, tuple)):
-        return any(map(_is_watched, value))
+        return any(map(is_watched, value))
     # Reading a variable shows it to the tapes, which begin to watch it if they should.
     tensor = _as_tensor(value)
     return isinstance(tensor, Tensor) and any(r.builder is None and r.is_tracking(tensor) for r in ctx.recorders)

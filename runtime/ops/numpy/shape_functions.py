@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from runtime import dtypes
 from runtime.dtypes import DTypeLike
 from runtime.ops.arrays import broadcasting, creation, joining, rearrange, reduce, shape_ops
+from runtime.ops.arrays.gather import boolean_mask
 from runtime.ops.arrays.segments import bincount as count_of_each
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.arrays.sorting import searchsorted
@@ -19,7 +21,7 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise import arithmetic, compare, elementary
 from runtime.ops.elementwise.special import polyval as horner
-from runtime.ops.numpy.array_functions import flat, implements, moveaxis, numbers
+from runtime.ops.numpy.array_functions import flat, implements, moveaxis, numbers, sort
 from runtime.ops.numpy.ufuncs import common, floating, truth
 from runtime.ops.rules import dims
 from runtime.tensor import Tensor
@@ -166,6 +168,7 @@ def _split(what: str, strict: bool) -> Callable[..., list[Tensor]]:
 
 split = implements("split")(_split("np.split", True))
 implements("array_split")(_split("np.array_split", False))
+implements("dsplit")(lambda ary, indices_or_sections: split(ary, indices_or_sections, 2))
 implements("vsplit")(lambda ary, indices_or_sections: split(ary, indices_or_sections, 0))
 implements("hsplit")(
     lambda ary, indices_or_sections: split(ary, indices_or_sections, builtins.min(1, len(ary.shape) - 1))
@@ -262,6 +265,23 @@ def nonzero(a: Any) -> tuple[Tensor, ...]:
     return tuple(joining.unstack(compare.where(truth(a)), axis=1))
 
 
+@implements("compress")
+def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
+    x, at = (flat(a), 0) if axis is None else (convert_to_tensor(a), axis)
+    return call("gather", x, nonzero(truth(condition))[0], axis=at % known_rank(x, "compress"))
+
+
+@implements("unique")
+def unique(ar: Any) -> Tensor:
+    """The numbers that differ from the one before them in order; one NaN, as in NumPy."""
+    x = sort(flat(ar))
+    later, before = x[1:], x[:-1]
+    is_new = compare.not_equal(later, before)
+    if x.dtype.kind == "f":
+        is_new = compare.logical_and(is_new, compare.logical_not(compare.is_nan(before)))
+    return boolean_mask(x, joining.concat([call("ones_like", elementary.cast(x[:1], dtypes.bool_)), is_new], 0))
+
+
 implements("argwhere")(lambda a: compare.where(truth(a)))
 implements("flatnonzero")(lambda a: nonzero(flat(a))[0])
 
@@ -330,6 +350,22 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
+# Where abs(pi x) is below 1: the series of sin(t) / t in t ** 2, to 1e-16 with its first two derivatives.
+_SINC_SERIES = [(-1) ** k / math.factorial(2 * k + 1) for k in range(12)]
+
+
+@implements("sinc")
+def sinc(x: Any) -> Tensor:
+    t = floating(x) * math.pi
+    zero, one = (convert_to_tensor(v, t.dtype) for v in (0, 1))
+    is_near = arithmetic.abs(t) < 1
+    far, square = compare.where(is_near, one, t), arithmetic.square(compare.where(is_near, t, zero))
+    series: Any = convert_to_tensor(_SINC_SERIES[-1], t.dtype)
+    for coefficient in reversed(_SINC_SERIES[:-1]):
+        series = series * square + coefficient
+    return compare.where(is_near, series, elementary.sin(far) / far)
+
+
 # --- calculus ------------------------------------------------------------------------------------------------------
 
 
@@ -376,3 +412,20 @@ def polyval(p: Any, x: Any) -> Tensor:
 @implements("bincount")
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     return count_of_each(x, weights, minlength=minlength or None, dtype=dtypes.int64)
+
+
+@implements("convolve")
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+    x, y = (flat(t) for t in common(a, v))
+    m, n = dims(x)[0], dims(y)[0]
+    # Row i of the products is moved by i places: each row of the padded matrix is one number longer than it is read.
+    products = rearrange.pad(call("expand_dims", x, axis=(1,)) * y, [[0, 0], [0, m]])
+    moved = shape_ops.reshape(flat(products)[: m * (m + n - 1)], [m, m + n - 1])
+    full = reduce.reduce_sum(moved, 0)
+    if mode == "full":
+        return full
+    if mode not in ("same", "valid"):
+        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    least, most = arithmetic.minimum(m, n), arithmetic.maximum(m, n)
+    start, count = ((least - 1) // 2, most) if mode == "same" else (least - 1, most - least + 1)
+    return full[start : start + count]

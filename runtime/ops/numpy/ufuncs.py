@@ -7,6 +7,7 @@ as it does with the operators of tensors, which NumPy sends here too (`array * t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -162,11 +163,18 @@ def _scaled(factor: float) -> Callable[..., Tensor]:
     return lambda x: floating(x) * factor
 
 
-def _logaddexp(x: Any, y: Any) -> Tensor:
-    a, b = (floating(v) for v in common(x, y))
-    top = arithmetic.maximum(a, b)
-    gap = compare.where(compare.equal(a, b), call("zeros_like", a), -arithmetic.abs(a - b))
-    return top + elementary.log1p(elementary.exp(gap))
+def _logaddexp(unit: float) -> Callable[..., Tensor]:
+    """The larger operand, plus what the smaller one adds. unit: the logarithm of the base."""
+
+    def apply_to(x: Any, y: Any) -> Tensor:
+        a, b = (floating(v) for v in common(x, y))
+        is_first = compare.greater_equal(a, b)
+        top, low = compare.where(is_first, a, b), compare.where(is_first, b, a)
+        are_same = compare.logical_and(compare.equal(a, b), compare.is_inf(a))
+        gap = compare.where(are_same, call("zeros_like", top), low - top)
+        return top + elementary.softplus(gap * unit) * (1 / unit)
+
+    return apply_to
 
 
 def _number(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -198,7 +206,8 @@ def _fill() -> None:
             np.equal: lambda x, y: c.equal(*common(x, y)), np.not_equal: lambda x, y: c.not_equal(*common(x, y)),
             np.arctan2: _binary(a.atan2, floats=True), np.divmod: _divmod, np.fmod: _fmod, np.modf: _modf,
             np.hypot: lambda x, y: e.sqrt(sum(floating(v) * floating(v) for v in common(x, y))),
-            np.logaddexp: _logaddexp, np.heaviside: _heaviside, np.copysign: _copysign, np.signbit: _signbit,
+            np.logaddexp: _logaddexp(1.0), np.logaddexp2: _logaddexp(math.log(2)), np.heaviside: _heaviside,
+            np.copysign: _copysign, np.signbit: _signbit,
             np.nextafter: _binary(special.nextafter, floats=True), np.matmul: _matmul,
             np.fmax: _ignoring_nan(a.maximum), np.fmin: _ignoring_nan(a.minimum),
             np.negative: _unary(a.negative, False), np.positive: lambda x: convert_to_tensor(x),
