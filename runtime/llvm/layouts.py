@@ -15,16 +15,15 @@ import ctypes
 import functools
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Sequence
 from types import CellType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.interpreter import IS_FREE_THREADED
 from runtime.kernel_ir.types import SCALARS
 
-FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))  # built to run without the global lock
 KINDS = ("object", "tuple", "list", "bytes", "cell", "number", "array", "slot")
 VARIABLE = "AUTOGRAPH_UNKNOWN_LAYOUTS"
 _WORD = ctypes.sizeof(ctypes.c_void_p)
@@ -102,7 +101,7 @@ def _unknown() -> set[str]:
     if sys.implementation.name != "cpython" or sys.byteorder != "little":
         return set(KINDS)  # elsewhere `id` needn't be an address
     # Without the lock, another thread may move the items of a list while they are read.
-    unsafe = {"list"} if FREE_THREADED else set()
+    unsafe = {"list"} if IS_FREE_THREADED else set()
     named = {name.strip() for name in os.environ.get(VARIABLE, "").split(",")} - {""}
     if wrong := named - {*KINDS, "all"}:
         raise ValueError(f"{VARIABLE} names {', '.join(sorted(wrong))}; the kinds are {', '.join(KINDS)}, and all")

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.interpreter import IS_FREE_THREADED
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, Array, Scalar, Tuple, results
 from runtime.llvm.function_builder import IS_SIZE, LIKELY, UNLIKELY, UNOPTIMISED, FunctionBuilder, defined
 from runtime.llvm.interrupts import SUPPORT as INTERRUPTED
-from runtime.llvm.layouts import FREE_THREADED
 from runtime.llvm.memory import COUNT, OBJECT, argument
 from runtime.llvm.memory import SUPPORT as MEMORY
 from runtime.llvm.python_objects import (
@@ -64,7 +64,7 @@ def _release(f: FunctionBuilder) -> None:
     """Gives up a capsule's reference to its array. Without the interpreter lock, other threads may do the same with
     other capsules of that array."""
     owner = f.call("ptr", "@PyCapsule_GetPointer", "ptr %capsule", "ptr null")
-    if not FREE_THREADED:
+    if not IS_FREE_THREADED:
         f.run("@drop", f"ptr {owner}")
         return
     before = f.update("sub", "i64", f.at(owner, COUNT), 1, "acq_rel")

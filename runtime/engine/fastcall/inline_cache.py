@@ -29,7 +29,7 @@ from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.engine import background, settings
 from runtime.engine.fastcall import entry_code
 from runtime.engine.fastcall import plan_encoding as encoding
-from runtime.llvm.layouts import FREE_THREADED
+from runtime.interpreter import IS_FREE_THREADED
 from runtime.tensor import EagerTensor
 from runtime.tracebacks import warn
 
@@ -195,7 +195,7 @@ def make_plan(
     NOTHING for None. fallback: the call in Python. raising: wraps a function so that its errors have no frames of this
     project.
     """
-    if FREE_THREADED and pattern.is_mutable:
+    if IS_FREE_THREADED and pattern.is_mutable:
         return None  # another thread may remove an item, and so free it, before the call has its own reference to it
     source, tensors = kernel.source, len(pattern.tensors) + pattern.variable_count
     variables = range(len(pattern.tensors), tensors)
