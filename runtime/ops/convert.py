@@ -145,10 +145,25 @@ def _converting(dtype: DType, found: DType) -> str:
 
 def mismatch(label: str, index: int, expected: DType, found: DType) -> errors.DTypeError:
     """TensorFlow's error for tensors of different dtypes."""
-    return errors.DTypeError(
+    message = (
         f"cannot compute {label} as input #{index}(zero-based) was expected to be a {expected.label} tensor but is a "
-        f"{found.label} tensor [Op:{label}]; {_converting(expected, found)} would convert it",
-        label,
+        f"{found.label} tensor [Op:{label}]"
+    )
+    if _loses_fractions(expected, found):
+        return errors.DTypeError(f"{message}{_ways_out(expected, found)}", label)
+    return errors.DTypeError(f"{message}; {_converting(expected, found)} would convert it", label)
+
+
+def _loses_fractions(expected: DType, found: DType) -> bool:
+    return expected.is_integer and (found.is_floating or found.is_complex)
+
+
+def _ways_out(expected: DType, found: DType) -> str:
+    """Why a tensor of integers doesn't go with fractions, and what to write."""
+    return (
+        f"\n  cause: operands have one dtype, which the first tensor gives: {expected.name}, which has no fractions"
+        f"\n  fix: ag.cast the {expected.name} tensor to ag.{found.name}; or let NumPy's rules hold everywhere: "
+        "ag.experimental.numpy.experimental_enable_numpy_behavior()"
     )
 
 
@@ -272,7 +287,8 @@ def _beside(label: str, index: int, value: Any, dtype: DType) -> Tensor:
             raise error from None
         if index == 1 and label in _HINTED:
             raise mismatch(label, index, dtype, own.dtype) from None
-        raise errors.DTypeError(str(error), label) from None
+        advice = _ways_out(dtype, own.dtype) if _loses_fractions(dtype, own.dtype) else ""
+        raise errors.DTypeError(f"{error}{advice}", label) from None
 
 
 # --- values known while tracing ------------------------------------------------------------------------------------

@@ -210,6 +210,12 @@ def test_a_matrix_that_is_not_square_is_told_so(name):
         (lambda: ag.constant(1.0) + ag.constant("a"), "ag.strings.to_number(x) would convert it"),
         (lambda: ag.logical_not(1), "x != 0 would convert it"),
         (lambda: ag.constant(1.0) + ag.constant(1), "ag.cast(x, ag.float32) would convert it"),
+        (
+            lambda: ag.constant(1) + ag.constant(1.0),
+            "fix: ag.cast the int32 tensor to ag.float32; or let NumPy's rules hold",
+        ),
+        (lambda: 0.3 * ag.constant(1), "cause: operands have one dtype, which the first tensor gives: int32"),
+        (lambda: ag.constant(3, "int64") * 1j, "fix: ag.cast the int64 tensor to ag.complex128; or"),
     ],
 )
 def test_dtypes_that_differ_say_what_converts(program, says):
