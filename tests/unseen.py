@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from runtime import bytecode, interpreter
 
     if pretended == "opcodes":
-        bytecode.dis = _without_names()  # type: ignore[attr-defined]
+        bytecode.dis = _without_names()  # type: ignore[assignment]
     failing = {"references": not interpreter.ALONE, "bytecode": not interpreter.reads_bytecode()}
     failing["names"] = not interpreter.RENAMES
     assert [name for name, fails in failing.items() if fails] == [FAILING[pretended]] * bool(FAILING[pretended]), (
