@@ -16,6 +16,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, note, settings
 
 from autograph.convert.api import converted
+from runtime.python_text import without_syntax_warnings
 from tests.convert.random_programs import ARGUMENTS, programs
 from tests.operators.harness import run_staged
 
@@ -35,7 +36,8 @@ def load(text):
     filename = f"<random program {next(_numbers)}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     namespace = {"__name__": "random_program"}
-    exec(compile(text, filename, "exec"), namespace)
+    with without_syntax_warnings():
+        exec(compile(text, filename, "exec"), namespace)
     return namespace["program"]
 
 
