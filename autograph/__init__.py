@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 # ruff: noqa: E402
+from autograph import supported as _supported
+
+_supported.check()
+
 from autograph import own_packages as _own_packages
 
 _own_packages.check()

@@ -231,6 +231,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.documentation": set(),
     "autograph.display": {"autograph.commands", "autograph.convert.api", "runtime.tensor"},
     "autograph.notebook": {"autograph.display", "autograph.convert.api", "autograph.errors", "autograph.function"},
+    "autograph.supported": set(),
     "autograph.own_packages": set(),
     "autograph.publishing": {*BASE, "autograph.absent", "autograph.documentation"},
     "autograph.absent": set(),
@@ -286,6 +287,7 @@ ROOMS: dict[str, set[str]] = {
     # The public namespaces hand names on from everywhere below them.
     "runtime": RUNTIME,
     "autograph": {
+        "autograph.supported",
         "autograph.own_packages",
         "autograph.publishing",
         "autograph.absent",

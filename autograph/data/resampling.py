@@ -25,7 +25,7 @@ def sampled(kind: Any, datasets: list, weights: Any, seed: Any, stop: bool, rera
         words = kind.random(seed, rerandomize).batch(2)
         choice = kind.zip(weights, words).map(lambda w, word: _drawn(log(w), word))
     else:
-        shares = np.ones(len(datasets), np.float32)
+        shares: np.ndarray = np.ones(len(datasets), np.float32)
         if weights is not None:
             shares = np.asarray(convert_to_tensor(weights))
             if shares.shape != (len(datasets),):

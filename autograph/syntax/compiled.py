@@ -131,7 +131,7 @@ def _stripped(node: Any, first_line: int) -> Any:
     )
     if isinstance(node, ast.Lambda):
         return ast.copy_location(ast.Lambda(plain, node.body), node)
-    made = _without_type_params(type(node)(node.name, plain, node.body, [], None, None))
+    made = _definition(type(node), node.name, plain, node.body, [], None, None)
     ast.copy_location(made, node)
     if first_line < made.lineno:
         # A decorated function begins, for tracebacks and `inspect`, at its first decorator.
@@ -151,15 +151,17 @@ def _function(name: str, parameters: Iterable[str], body: list[Any]) -> Any:
         kwarg=None,
         defaults=[],
     )
-    return _without_type_params(ast.FunctionDef(name, args, body, [], None, None))
+    return _definition(ast.FunctionDef, name, args, body, [], None, None)
 
 
 def _class(name: str, body: list[Any]) -> Any:
-    return _without_type_params(ast.ClassDef(name, [], [], body, []))
+    return _definition(ast.ClassDef, name, [], [], body, [])
 
 
-def _without_type_params(node: Any) -> Any:
-    if "type_params" in node._fields:  # Python 3.12 on; there the field must not be missing
+def _definition(kind: Any, *fields: Any) -> Any:
+    """A node of a function or class without type parameters."""
+    node = kind(*fields)
+    if "type_params" in kind._fields:  # Python 3.12 on; there the field must not be missing
         node.type_params = []
     return node
 

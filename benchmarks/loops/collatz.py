@@ -78,7 +78,8 @@ def numpy(quick: bool) -> Call:
     n = limit(quick)
 
     def numpy_collatz() -> int:
-        values, total = np.arange(2, n + 1, dtype=np.int32), 0
+        values: np.ndarray = np.arange(2, n + 1, dtype=np.int32)
+        total = 0
         while values.size:
             total += values.size
             values = np.where(values % 2 == 0, values // 2, 3 * values + 1)

@@ -30,7 +30,7 @@ _AT_ONCE = 1024  # rows
 
 
 def _byte_table() -> np.ndarray:
-    table = np.arange(256, dtype=np.uint32)
+    table: np.ndarray = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & 1, (table >> np.uint32(1)) ^ np.uint32(_POLYNOMIAL), table >> np.uint32(1))
     return table

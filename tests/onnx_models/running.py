@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
+onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: pip install -e '.[test]'")
 if tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 24):  # the last for Python 3.10
     pytest.skip(
         f"ONNX Runtime {onnxruntime.__version__} lacks kernels of some dtypes, and reduces truth values wrongly",

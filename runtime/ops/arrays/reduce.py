@@ -195,7 +195,7 @@ def _mean_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
     if x.dtype.kind in "fc":  # nan where there are no elements, of which NumPy's function warns
         count = math.prod(x.shape if axis is None else [x.shape[a] for a in axis])
         return _SUM(x, axis, x.dtype, keepdims=keepdims) / x.dtype.type(count)
-    total = np.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    total = _SUM(x, axis, x.dtype, keepdims=keepdims)
     # TensorFlow divides integers rounding towards zero.
     count = x.size // builtins.max(1, total.size)
     if count == 0:

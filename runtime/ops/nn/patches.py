@@ -27,6 +27,8 @@ from runtime.ops.table import OpDef, Sample, register
 from runtime.types import TensorType
 
 Padding = str | tuple[tuple[int, int], ...]
+# The declarations of some NumPys know only one axis.
+_sliding_window_view: Any = np.lib.stride_tricks.sliding_window_view
 
 
 def borders(space: Sequence[int], sizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: Padding):
@@ -81,7 +83,7 @@ def _view(x: Any, sizes: Any, strides: Any, rates: Any) -> Any:
     if any(x.shape[axis] < span for axis, span in zip(space, spans)):
         counts = [places(x.shape[a], s, t, r, (0, 0)) for a, s, t, r in zip(space, sizes, strides, rates)]
         return np.zeros((x.shape[0], *counts, x.shape[-1], *sizes), x.dtype)
-    view: Any = np.lib.stride_tricks.sliding_window_view(x, spans, space)
+    view = _sliding_window_view(x, spans, space)
     view = view[(slice(None), *[slice(None, None, s) for s in strides])]
     return view[(..., *[slice(None, None, r) for r in rates])]
 

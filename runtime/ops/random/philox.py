@@ -120,7 +120,8 @@ def truncated_normal(key: int, counter: int, count: int, dtype: Any) -> np.ndarr
     result = np.zeros((groups, size), np.float64 if wide else np.float32)
     # Groups that aren't full yet, how many numbers they have, and the next of their blocks. Two blocks at a time are
     # enough for nearly all; each pair of normal numbers takes a whole number of them.
-    open_, filled, block = np.arange(groups, dtype=np.uint64), np.zeros(groups, np.int64), 0
+    open_: np.ndarray = np.arange(groups, dtype=np.uint64)
+    filled, block = np.zeros(groups, np.int64), 0
     while len(open_):
         offsets = (open_ * stride)[:, None] + np.arange(block, block + 2, dtype=np.uint64)
         candidates = normal_of(blocks(key, counter, offsets.reshape(-1)).reshape(-1), result.dtype).reshape(
@@ -172,7 +173,7 @@ class Words:
 
     def __init__(self, key: int, counter: int) -> None:
         self._key, self._counter = key, counter
-        self._ready = np.empty(0, np.int64)
+        self._ready: np.ndarray = np.empty(0, np.int64)
         self.used = 0  # how many words have been taken
 
     def skip(self, count: int) -> None:
