@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def same_python_value(one: Any, other: Any) -> bool:
     """Whether two values are interchangeable while tracing; tensors are only if they are the same object."""
     if one is other:
         return True
-    if type(one) is not type(other) or is_tensor_like(one):
+    if type(one) is not type(other) or is_tensor_like(one) or isinstance(one, Enum):
         return False
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and one.shape == other.shape and bool(np.array_equal(one, other))
