@@ -11,6 +11,7 @@ import numpy as np
 import runtime.ops.operators  # noqa: F401  installs the operators of tensors
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, absences, plain
+from autograph.operators.choices import Choice, truth_of
 from autograph.operators.structure import flatten
 from runtime import dtypes
 from runtime.context import ctx
@@ -65,6 +66,9 @@ def truth(value: Any) -> SymbolicTensor | None:
         return value.tensor
     if kind in _PLAIN or ctx.builder is None:
         return None
+    if kind is Choice:
+        decided = truth_of(value)
+        return None if type(decided) is bool else decided
     staged = value if kind is StagedList else moved(value)
     return symbolic(value) if staged is None else staged.size > 0  # type: ignore[return-value]
 
