@@ -16,6 +16,7 @@ import dataclasses
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, TypeVar
 
 _Class = TypeVar("_Class", bound=type)
@@ -48,6 +49,8 @@ _structure_types: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDiction
 
 
 def _look_at_type(kind: type) -> bool:
+    if issubclass(kind, Enum):  # there is one object for each member, which nothing may stand for
+        return False
     if issubclass(kind, (list, tuple, Mapping)) or hasattr(kind, "__tf_flatten__"):
         return True
     # A type that says how it is traced (`__tf_tracing_type__`) is taken as a whole.

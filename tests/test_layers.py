@@ -304,7 +304,7 @@ ROOMS: dict[str, set[str]] = {
 # third-party package → the rooms that may import it; numba in one place means that everything else runs without it
 THIRD_PARTY: dict[str, set[str]] = {
     "numpy": {room for room in ROOMS if room not in ("autograph.syntax", "autograph.convert")},
-    "gast": {"autograph.syntax", "autograph.convert", "autograph.convert.api"},
+    "gast": {"autograph.syntax", "autograph.convert", "autograph.convert.api", "autograph.function"},
     "astunparse": {"autograph.syntax"},
     "numba": {"runtime.codegen.kernel_library", "runtime.codegen.backends.numba_backend"},
     "ml_dtypes": {"runtime.dtypes"},

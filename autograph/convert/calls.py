@@ -21,8 +21,8 @@ from autograph.syntax.walk import walk
 
 _NAMES = """
     ascii bin breakpoint bytearray bytes callable chr classmethod compile delattr dict dir eval exec format frozenset
-    getattr globals hasattr hash hex id input issubclass locals memoryview object oct open ord property
-    repr set setattr slice staticmethod str super type vars
+    globals hash hex id input issubclass locals memoryview object oct open ord property
+    repr set setattr slice staticmethod super vars
 """
 _TYPES = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
 _EXCEPTIONS = {name for name, value in _TYPES.items() if issubclass(value, BaseException)}

@@ -5,10 +5,11 @@
     box.items[k] = y      →      ag__.items(box.items)[k] = y
     table[i][k] = y       →      ag__.items(table, i)[k] = y
     del items[k]          →      del ag__.items(items)[k]
+    y = table[k]          →      y = ag__.look_up(table, k)
 
-Read are nearly always items of tensors and dictionaries, which stay as they are: only what is written as a list or
-tuple is rewritten, or is a variable that such a thing was assigned to, or something whose items the function sets.
-Items at constants stay as they are, too.
+Read are nearly always items of tensors and dictionaries, at an index that may be a chosen object (`choices.py`). An
+index that may be a tensor is expected only in what is written as a list or tuple, in a variable that such a thing was
+assigned to, and in something whose items the function sets. Items at constants stay as they are.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class _Items(ExpressionPass):
                 return node
             return self.operator("item", root, path)
         self.generic_visit(node)
-        return node
+        if not (self.joins and _may_be_key(node.slice)):  # another pass makes `ag__.get_item` of it
+            return node
+        return templates.expression("ag__.look_up(x, key)", at=head(node), x=node.value, key=node.slice)
 
     def operator(self, name: str, root: Any, path: list[Any]) -> Any:
         """``ag__.item(root, i, k)``"""
@@ -103,6 +106,12 @@ def _ways(node: Any) -> list[tuple[Any, list[Any]]]:
 
 def _may_be_tensor(index: Any) -> bool:
     return not isinstance(index, gast.Tuple) and any(isinstance(each, gast.Name) for each in walk(index))
+
+
+def _may_be_key(index: Any) -> bool:
+    inside = list(walk(index))
+    is_slice = any(isinstance(each, (gast.Slice, gast.Starred)) for each in inside)
+    return not is_slice and any(isinstance(each, gast.Name) for each in inside)
 
 
 def _changed(tree: Any) -> frozenset[str]:

@@ -1,8 +1,9 @@
-"""``and``, ``or``, ``not``, ``in`` and ``is None`` become operators, later operands being evaluated on demand.
+"""``and``, ``or``, ``not``, ``in`` and ``is`` become operators, later operands being evaluated on demand.
 
     a and b and not c      →      ag__.and_(a, lambda: b, lambda: ag__.not_(c))
     key in table           →      ag__.in_(key, table)
     best is None           →      ag__.is_none(best)
+    phase is Phase.BUSY    →      ag__.is_(phase, Phase.BUSY)
     (a, b) < best          →      ag__.compare((a, b), '<', best)
 
 An operand that binds a name (``:=``) or suspends its function can't be put off; such an expression stays as it is.
@@ -56,6 +57,10 @@ class _Logic(ExpressionPass):
         if isinstance(node.ops[0], (gast.Is, gast.IsNot)) and _is_none(node.comparators[0]):
             name = "is_none" if isinstance(node.ops[0], gast.Is) else "is_not_none"
             return templates.expression("ag__.name(value)", at=head(node), name=name, value=node.left)
+        if isinstance(node.ops[0], (gast.Is, gast.IsNot)):
+            name = "is_" if isinstance(node.ops[0], gast.Is) else "is_not"
+            parts = {"left": node.left, "right": node.comparators[0]}
+            return templates.expression("ag__.name(left, right)", at=head(node), name=name, **parts)
         symbol = _SYMBOLS.get(type(node.ops[0]))
         if symbol is not None and any(self.is_sequence(each) for each in (node.left, node.comparators[0])):
             symbol = templates.literal(symbol, at=head(node))

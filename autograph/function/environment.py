@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 import weakref
 from collections.abc import Callable
@@ -11,7 +12,13 @@ from autograph.syntax import source
 from autograph.syntax.names import Path
 from autograph.syntax.outer_names import outer_names
 
-MISSING: Any = object()
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING: Any = _Missing()
 GONE: Any = object()  # an argument of the first call that no longer exists: nothing of it can have changed
 
 
@@ -22,15 +29,20 @@ def plain_function(target: Any, given: tuple) -> tuple[Any, tuple]:
             return target, given
         if isinstance(target, type):  # its instances' attributes are none of its own
             break
-        if isinstance(target, types.MethodType) or (hasattr(target, "__func__") and hasattr(target, "__self__")):
+        if isinstance(target, types.MethodType) or _has(target, "__func__", "__self__"):
             target, given = target.__func__, (target.__self__, *given)
-        elif hasattr(target, "python_function"):
+        elif _has(target, "python_function"):
             target = target.python_function
-        elif hasattr(target, "func") and hasattr(target, "keywords"):
+        elif _has(target, "func", "keywords"):
             target, given = target.func, (*target.args, *given)
         else:
             break
     return None, given
+
+
+def _has(target: Any, *names: str) -> bool:
+    """Whether an object has some attributes; nothing of the user's runs to find out."""
+    return all(inspect.getattr_static(target, name, None) is not None for name in names)
 
 
 def names_of(function: types.FunctionType) -> tuple[list[Path], list[Path]]:
@@ -68,16 +80,6 @@ class Environment:
         if name in self.locals or name not in namespace:
             return None
         return f"global '{name}' of {self.module}", _in_namespace(namespace, name)
-
-    def label(self, path: Path) -> str:
-        root = self.root(path.root)
-        return label_of(root[0], path) if root else str(path)
-
-
-def label_of(root: str, path: Path) -> str:
-    """What a path is called in messages, given what its root is called."""
-    rest = str(path)[len(path.root) :]
-    return f"'{path}' ({root})" if rest else root
 
 
 # What reads a place that machine code can read too says where that is, in `place`: (dictionary, key) or (cell, None).

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
-from autograph.function.guards import Guard
+from autograph.function.guards import AnyGuard, Guard
 from autograph.function.signature import Arguments
 from runtime import nest
 from runtime.tensor import EagerTensor
@@ -101,8 +101,8 @@ def _match(thing: Any, pattern: Any, shapes: Any) -> bool:
     return False
 
 
-def _match_guard(guard: Guard, pattern: Any) -> None:
-    place = getattr(guard.read, "place", None)
+def _match_guard(guard: AnyGuard, pattern: Any) -> None:
+    place = getattr(guard.read, "place", None) if type(guard) is Guard else None
     if place is None:
         pattern.guard_function(guard.holds)
     else:

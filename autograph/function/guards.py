@@ -6,137 +6,192 @@
     def step(x):          the trace holds the constant 0.1; its guard: global 'rate' is 0.1
         return x * rate
 
-When `rate` changes, the next call traces again. Guarded are numbers, strings, booleans and None (and tuples of these)
-that the function, or a user function it mentions, reads from a global, a closure variable, or an attribute of one
-(`config.rate`, `self.rate`). Names and attributes that these functions write themselves are not: a function that counts
-its traces would never settle.
+When `rate` changes, the next call traces again. Guarded are numbers, strings, booleans, None, tuples of these and the
+user's functions wherever the function, or a user function that it calls, reads them: globals, closure variables,
+attributes, items (`reads.py` finds them), and containers that are read as a whole.
+
+What the function changes itself, such as a counter of its traces, changes while it is traced, once. Such a place is
+guarded against changes that come from elsewhere: a trace notes what it leaves there, and other traces keep to that.
 """
 
 from __future__ import annotations
 
-import inspect
-import types
+from collections import deque
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
+from weakref import WeakValueDictionary
 
-from autograph.function.environment import (
-    GONE,
-    MISSING,
-    Environment,
-    label_of,
-    names_of,
-    plain_function,
-    weakly,
-)
-from autograph.syntax.names import Path
-from runtime import nest
-
-_SIMPLE = frozenset({int, float, complex, bool, str, bytes, type(None)})
-# How many functions deep and wide the search goes: a guard that is missed makes a stale value possible, but a library
-# that is reached by accident must not make tracing slow.
-_MAX_FUNCTIONS = 200
+from autograph.function.environment import GONE, MISSING, weakly
+from autograph.function.places import CONTAINERS, Place, is_simple
+from autograph.function.reads import Reads
 
 
 class Guard:
-    """One value: `read()` gives it now, or MISSING."""
+    """One value: `read()` gives it now, or MISSING.
 
-    __slots__ = ("label", "read", "value")
+    owner   reads the object that holds it; step: as what
+    """
 
-    def __init__(self, label: str, read: Callable[[], Any]) -> None:
-        self.label = label
-        self.read = read
-        self.value = read()
+    __slots__ = ("label", "owner", "read", "step", "value")
+
+    def __init__(self, place: Place) -> None:
+        self.label = place.name
+        self.read = place.read
+        self.owner, self.step = place.holder
+        self.value: Any = self.read()
 
     def holds(self) -> bool:
         now = self.read()
-        return now is self.value or now is GONE or (type(now) is type(self.value) and bool(now == self.value))
+        return now is self.value or now is GONE or _same(now, self.value)
 
 
-def guards_of(function: Callable[..., Any], args: tuple, is_user_code: Callable[[Any], bool]) -> list[Guard]:
+class Contents:
+    """A container that is read as a whole: how many items it has, and which simple values are where."""
+
+    __slots__ = ("label", "read", "value")
+
+    def __init__(self, place: Place) -> None:
+        self.label = f"the contents of {place.name}"
+        self.read = place.read
+        self.value = _Snapshot(place.value)
+
+    def holds(self) -> bool:
+        now = self.read()
+        return now is GONE or self.value.is_of(now)
+
+
+class _Snapshot:
+    """What is in a container; of other containers in it, what is in these."""
+
+    __slots__ = ("items", "keys", "kind", "types")
+
+    def __init__(self, value: Any) -> None:
+        self.kind = type(value)
+        self.keys = list(value) if isinstance(value, dict) else None
+        items = list(value.values() if isinstance(value, dict) else value)
+        self.types: list[type] | None = None
+        if isinstance(value, (set, frozenset)):
+            self.items: Any = frozenset(each for each in items if is_simple(each))
+        elif all(map(is_simple, items)):
+            self.items, self.types = items, [*map(type, items)]
+        else:
+            found = [(at, _of_item(each)) for at, each in enumerate(items)]
+            self.items = len(items), [(at, each) for at, each in found if each is not MISSING]
+
+    def is_of(self, now: Any) -> bool:
+        """Whether a container still has that in it."""
+        if type(now) is not self.kind:
+            return False
+        if self.keys is not None:
+            if len(now) != len(self.keys) or list(now) != self.keys:
+                return False
+            now = list(now.values())
+        elif isinstance(now, (set, frozenset)):
+            return {each for each in now if is_simple(each)} == self.items
+        elif isinstance(now, deque):
+            now = list(now)
+        if self.types is not None:
+            return [*map(type, now)] == self.types and all(map(_same, now, self.items))
+        count, known = self.items
+        return len(now) == count and all(
+            before.is_of(now[at]) if type(before) is _Snapshot else _same(now[at], before) for at, before in known
+        )
+
+    def __repr__(self) -> str:
+        return f"a {self.kind.__name__}" if self.types is None or self.keys is not None else repr(self.items)
+
+
+def _of_item(value: Any) -> Any:
+    if is_simple(value):
+        return value
+    return _Snapshot(value) if isinstance(value, CONTAINERS) and type(value) is not tuple else MISSING
+
+
+def _same(now: Any, before: Any) -> bool:
+    return now is before or (type(now) is type(before) and bool(now == before))
+
+
+class _Record:
+    """A place that traces change.
+
+    value   what the latest one has left there
+    epoch   how often something else has changed it, as far as traces have noticed
+    """
+
+    def __init__(self, owner: Any, value: Any) -> None:
+        self.owner = weakly(owner)
+        self.value = value
+        self.epoch = 0
+
+
+class Written:
+    """A value that the trace itself changes: it must be what traces have left there."""
+
+    __slots__ = ("epoch", "label", "read", "record")
+
+    def __init__(self, guard: Guard, record: _Record) -> None:
+        self.label = guard.label
+        self.read = guard.read
+        self.record = record
+        self.epoch = record.epoch
+
+    @property
+    def value(self) -> Any:
+        return self.record.value
+
+    def holds(self) -> bool:
+        now = self.read()
+        return now is GONE or (self.epoch == self.record.epoch and _same(now, self.record.value))
+
+
+AnyGuard = Guard | Contents | Written
+# By the id of the object that holds the value, and as what it does. A guard keeps its record.
+_records: WeakValueDictionary[tuple[int, Any], _Record] = WeakValueDictionary()
+
+
+def guards_of(function: Callable[..., Any], args: tuple, is_user_code: Callable[[Any], bool]) -> list[Guard | Contents]:
     """Guards for what a trace of `function(*args)` may read, taken before it runs. See `settled`."""
-    found: dict[str, Guard] = {}
-    written: set[str] = set()
-    pending: list[tuple[Any, tuple]] = [(function, args)]
-    seen: set[Any] = set()
-    while pending and len(seen) < _MAX_FUNCTIONS:
-        target, given = pending.pop()
-        plain, given = plain_function(target, given)
-        if plain is None or (plain, _first_id(given)) in seen or not is_user_code(plain):
-            continue
-        seen.add((plain, _first_id(given)))
-        reads, writes = names_of(plain)
-        env = Environment(plain, given)
-        for path in writes:
-            written.add(env.label(path))
-        for path in reads:
-            _visit(env, path, found, pending)
-    return [g for label, g in found.items() if label not in written]
+    reads = Reads(is_user_code)
+    try:
+        reads.of(function, args)
+        guards = [guard for guard in map(Guard, reads.values.values()) if _is_comparable(guard.value)]
+        return [*guards, *map(Contents, reads.contents.values())]
+    finally:
+        reads.forget()
 
 
-def settled(guards: Sequence[Guard]) -> tuple[Guard, ...]:
-    """The guards that still hold after the trace: what the trace itself changes can't be a condition for using it."""
-    return tuple([g for g in guards if g.holds()])
+def _is_comparable(value: Any) -> bool:
+    return value is MISSING or is_simple(value) or isinstance(value, FunctionType)
 
 
-def broken(guards: Sequence[Guard]) -> Guard | None:
+def settled(guards: Sequence[Guard | Contents]) -> tuple[AnyGuard, ...]:
+    """The guards of a trace that has run: those that still hold, and what it has changed itself, as it left that."""
+    found: list[AnyGuard] = []
+    for guard in guards:
+        if guard.holds():
+            found.append(guard)
+        elif isinstance(guard, Guard) and is_simple(guard.read()):
+            found.append(Written(guard, _recorded(guard)))
+    return tuple(found)
+
+
+def _recorded(guard: Guard) -> _Record:
+    """Notes that a trace has changed a value."""
+    owner, now = guard.owner(), guard.read()
+    key = id(owner), guard.step
+    record = _records.get(key)
+    if record is None or record.owner() is not owner:
+        record = _records[key] = _Record(owner, now)
+    elif not _same(guard.value, record.value):
+        record.epoch += 1
+    record.value = now
+    return record
+
+
+def broken(guards: Sequence[AnyGuard]) -> AnyGuard | None:
     """The first guard that no longer holds."""
     for guard in guards:
         if not guard.holds():
             return guard
     return None
-
-
-def _first_id(given: tuple) -> int:
-    return id(given[0]) if given else 0
-
-
-def _visit(env: Environment, path: Path, found: dict[str, Guard], pending: list) -> None:
-    """Adds the guard for one path, if it ends in a simple value, or looks into the function that it names."""
-    root = env.root(path.root)
-    if root is None:
-        return
-    label, read = root
-    value = read()
-    # Fields of a structure among the arguments are part of the call's key; objects in it are read from where they are.
-    is_part = path.root in env.parameters
-    attributes: list[str] = []
-    for step in path.steps:
-        if step[0] != "." or isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
-            return
-        owner, name = value, step[1]
-        if owner is MISSING:
-            return
-        value = inspect.getattr_static(owner, name, MISSING)
-        if isinstance(value, types.FunctionType) and not isinstance(owner, (type, types.ModuleType)):
-            pending.append((value, (owner,)))
-            return
-        label = label_of(root[0], path)
-        is_part = is_part and nest.is_nested(owner)
-        if is_part:
-            read = weakly(value)
-        else:
-            attributes.append(name)
-    if _is_simple(value):
-        if is_part:
-            return  # the signature tells them apart
-        found.setdefault(label, Guard(label, _attributes(read, attributes) if attributes else read))
-    elif callable(value):
-        pending.append((value, ()))
-
-
-def _attributes(read: Callable[[], Any], names: list[str]) -> Callable[[], Any]:
-    """How to read a path of attributes: each from what the one before it is now."""
-
-    def follow() -> Any:
-        value = read()
-        for name in names:
-            if value is MISSING or value is GONE:
-                break
-            value = getattr(value, name, MISSING)
-        return value
-
-    return follow
-
-
-def _is_simple(value: Any) -> bool:
-    return type(value) in _SIMPLE or (type(value) is tuple and all(map(_is_simple, value)))

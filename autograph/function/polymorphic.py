@@ -254,7 +254,8 @@ class Function(Generic[P, Result]):
                 "loop, or pass the depth as a Python number that changes from call to call."
             )
         self._note_reason(key, args, kwargs)
-        guards = guards_of(self._python_function, args, lambda f: not is_library(f))
+        with room():
+            guards = guards_of(self._python_function, args, lambda f: not is_library(f))
         args, kwargs = self._relaxed(args, kwargs)
         concrete = self._run_trace(key, args, kwargs)
         concrete.guards = settled(guards)

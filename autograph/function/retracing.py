@@ -6,7 +6,7 @@ import collections
 from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
-from autograph.function.guards import Guard
+from autograph.function.guards import AnyGuard
 from autograph.function.signature import Arguments, WeakArgument, is_tensor_like, recalled
 from runtime import nest
 from runtime.shapes import as_shape
@@ -27,7 +27,7 @@ class RetracingWarning(UserWarning):
 
 
 def explain(
-    before: ConcreteFunction, broken: Guard | None, args: tuple, kwargs: dict[str, Any], arguments: Arguments
+    before: ConcreteFunction, broken: AnyGuard | None, args: tuple, kwargs: dict[str, Any], arguments: Arguments
 ) -> str:
     """One line: what changed since the trace `before`."""
     if broken is not None:

@@ -4,13 +4,14 @@ from autograph.operators.absence import bound
 from autograph.operators.aggregates import list_display, spread
 from autograph.operators.assertion import assert_stmt, failed
 from autograph.operators.calls import attribute, converted_call
+from autograph.operators.choosing import install as _install_choosing
 from autograph.operators.comprehensions import generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.frames import own_names
 from autograph.operators.functional import filter_, map_
 from autograph.operators.immutable import install as _install
-from autograph.operators.items import item, items
-from autograph.operators.logic import and_, compare, in_, is_none, is_not_none, not_, not_in, or_
+from autograph.operators.items import item, items, look_up
+from autograph.operators.logic import and_, compare, in_, is_, is_none, is_not, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.matching import match_stmt
 from autograph.operators.raising import Raised, caught
@@ -21,6 +22,7 @@ from autograph.operators.unconverted import explanation
 from runtime.tracebacks import drop_frames
 
 _install()
+_install_choosing()
 
 __all__ = [
     "Raised",
@@ -41,12 +43,15 @@ __all__ = [
     "if_exp",
     "if_stmt",
     "in_",
+    "is_",
     "is_none",
+    "is_not",
     "is_not_none",
     "item",
     "items",
     "list_comp",
     "list_display",
+    "look_up",
     "manager",
     "map_",
     "match_stmt",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+import copy
+from collections.abc import Iterator, Mapping, MutableMapping
 from types import MemberDescriptorType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -50,6 +51,26 @@ def attributes_of(value: Any) -> MutableMapping[str, Any] | None:
         return SlotAttributes(value)
     attributes = getattr(value, "__dict__", None)
     return attributes if isinstance(attributes, dict) else None
+
+
+def twin(value: Any, attributes: Mapping[str, Any] | None = None) -> Any:
+    """Another object of the same class with the same attributes, or with some that are given.
+
+    It doesn't ask the class for it, whose ``__copy__`` or ``__new__`` may give an object that the program has already:
+    to set its attributes would change that one. A class derived from one of C code must be asked. Raises TypeError if
+    such a class gives the object itself.
+    """
+    try:
+        made = object.__new__(type(value))
+    except TypeError:
+        made = copy.copy(value)
+        if made is value:
+            raise
+    own, given = attributes_of(made), attributes_of(value) if attributes is None else attributes
+    if own is not None and given is not None:
+        own.clear()
+        own.update(given)
+    return made
 
 
 def identity(value: Any) -> int:

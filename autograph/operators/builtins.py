@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+from autograph.operators.choices import Choice, texts_of
 from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, zip_
 from autograph.operators.math_functions import MATH
 from autograph.operators.symbolic import condition, symbolic, truth, visible
@@ -144,7 +145,7 @@ def print_(*values: Any, **options: Any) -> None:
     if builder is None or (builder.parent is None and not STAGES_PRINTS.get()):
         builtins.print(*values, **options)
         return
-    values = tuple([value if visible(value) is None else visible(value) for value in values])
+    values = tuple([_visible(value) for value in values])
     if builder.parent is None and all(symbolic(value) is None and type(value) is not StagedText for value in values):
         builtins.print(*values, **options)
         return
@@ -156,6 +157,14 @@ def print_(*values: Any, **options: Any) -> None:
         sep=" " if sep is None else sep,
         end="\n" if end is None else end,
     )
+
+
+def _visible(value: Any) -> Any:
+    """What shows a value as it is when the program gets there."""
+    if type(value) is Choice:
+        return StagedText(texts_of(value, str))
+    tensor = visible(value)
+    return value if tensor is None else tensor
 
 
 def _shown(value: Any) -> Any:

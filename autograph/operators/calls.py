@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import is_dataclass
+from enum import EnumMeta
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -117,9 +118,13 @@ def converted_form(callee: Any) -> Any:
         return overload
     if kind is BuiltinMethodType:
         owner = callee.__self__
+        if isinstance(owner, dict) and callee.__name__ == "get":
+            return functools.partial(OVERLOADS[dict.get], owner)
         return functools.partial(_of_list, owner, callee.__name__) if type(owner) is list else callee
     if isinstance(callee, functools.partial):
         return _partial(callee)
+    if isinstance(callee, EnumMeta) and kind.__call__ is EnumMeta.__call__:
+        return functools.partial(OVERLOADS[EnumMeta.__call__], callee)
     if isinstance(callee, type):
         return _constructor(callee)
     if callable(callee):

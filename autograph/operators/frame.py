@@ -9,7 +9,6 @@ are state like any other. So are the contents of lists and dictionaries (see con
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
@@ -20,7 +19,7 @@ import numpy as np
 
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.aliases import Holder, is_exchanged
-from autograph.operators.attributes import attributes_of, identity
+from autograph.operators.attributes import attributes_of, identity, twin
 from autograph.operators.calls import is_library
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
@@ -130,12 +129,7 @@ class Images:
         _, inside = self._found[id(value)]
         if isinstance(value, (list, dict, StagedList)):
             return inside
-        image = copy.copy(value)
-        attributes = attributes_of(image)
-        assert attributes is not None
-        attributes.clear()
-        attributes.update(inside)
-        return image
+        return twin(value, inside)
 
     def inside(self, value: Any) -> Any:
         """A value with the images of all that is in it."""

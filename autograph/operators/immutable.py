@@ -87,7 +87,7 @@ _UNHASHABLE = "Tensor is unhashable. Instead, use tensor.ref() as the key."
 @shows_no_frames
 def _hash(self: Any) -> NoReturn:
     """Raises TypeError: tensors are equal or not element by element."""
-    frame = sys._getframe(2)  # behind the wrapper
+    frame = _asker()
     if is_own_file(frame.f_code.co_filename):
         raise TypeError(_UNHASHABLE)
     ag = _alias(frame)
@@ -104,7 +104,7 @@ def _hash(self: Any) -> NoReturn:
 @shows_no_frames
 def _hash_of_number(self: StagedNumber) -> NoReturn:
     """Raises TypeError: the number has no value while it is traced."""
-    frame = sys._getframe(2)
+    frame = _asker()
     message = (
         f"a Python {self.kind.__name__} that is known only at run time can't be the key of a dictionary "
         "or the element of a set"
@@ -114,6 +114,14 @@ def _hash_of_number(self: StagedNumber) -> NoReturn:
     location = location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
     cause = _NO_VALUE.format("a number that a loop or branch on tensors changes")
     _raise(message, location, cause, _instead_of_keys(_alias(frame)), is_refusal=True)
+
+
+def _asker() -> Any:
+    """The frame that asks for a hash: behind the wrapper of `__hash__`, and behind what stands for ``d[k]``."""
+    frame: Any = sys._getframe(3)
+    while frame.f_globals.get("__name__") == "autograph.operators.items":
+        frame = frame.f_back
+    return frame
 
 
 def _instead_of_keys(ag: str) -> list[str]:

@@ -13,10 +13,12 @@ from weakref import WeakKeyDictionary
 
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.builtins import OVERLOADS
+from autograph.operators.choices import Choice
 from autograph.operators.containers import become_staged, is_listed
 from autograph.operators.frame import Frame
 from autograph.operators.live import rebind
 from autograph.operators.raising import keeps_refusals
+from autograph.operators.selecting import call, select
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.structure import is_mutable
 from autograph.operators.symbolic import is_tensorable, symbolic
@@ -44,7 +46,21 @@ def item(owner: Any, *path: Any) -> Any:
     return owner
 
 
+def look_up(owner: Any, index: Any) -> Any:
+    """``owner[index]`` where no index is a tensor that Python would have to know."""
+    if type(index) is Choice:
+        return select(index, lambda each: owner[each])
+    if type(index) is tuple:
+        for place, each in enumerate(index):
+            if type(each) is Choice:
+                before, after = index[:place], index[place + 1 :]
+                return select(each, lambda each: look_up(owner, (*before, each, *after)))  # noqa: B023  it runs at once
+    return owner[index]
+
+
 def _item(owner: Any, index: Any) -> Any:
+    if type(index) in (Choice, tuple):
+        return look_up(owner, index)
     if type(index) is int or ctx.builder is None or type(owner) not in (list, tuple) or not _is_staged(index):
         return owner[index]
     staged = moved(owner)
@@ -65,7 +81,9 @@ def items(owner: Any, *path: Any) -> Any:
         if _is_choice(owner, index):
             return _ChosenItems(owner, index, path[depth:])
         owner = _item(owner, index)
-    return _Items(owner) if ctx.builder is not None and type(owner) is list else owner
+    if ctx.builder is None:
+        return owner
+    return _Items(owner) if type(owner) is list else _Entries(owner) if isinstance(owner, dict) else owner
 
 
 class _Items:
@@ -84,6 +102,30 @@ class _Items:
 
     def __delitem__(self, index: Any) -> None:
         _delete_item(self.owner, index)
+
+
+class _Entries:
+    """The items of a dictionary in a trace: what is at a chosen key changes under the condition that it is the key."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: dict[Any, Any]) -> None:
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        return look_up(self.owner, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if type(key) is Choice:
+            call(key, lambda each: self.owner.__setitem__(each, value), self.owner, value)
+        else:
+            self.owner[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        if type(key) is Choice:
+            call(key, self.owner.__delitem__, self.owner)
+        else:
+            del self.owner[key]
 
 
 class _ChosenItems:
@@ -128,7 +170,9 @@ def _position(owner: Any, index: Any) -> Any:
 @keeps_refusals
 def _set_item(owner: list[Any], index: Any, value: Any) -> None:
     staged = moved(owner)
-    if staged is not None:
+    if type(index) is Choice:
+        call(index, lambda each: _set_item(owner, each, value), owner, value)
+    elif staged is not None:
         staged[index] = value
     elif type(index) is int or not _is_staged(index) or _is_loops(owner):
         owner[index] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import FunctionType
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,12 @@ LIBRARIES = frozenset({
     "PIL", "keras", "matplotlib", "mock", "pandas", "tensorflow", "tensorflow_probability", "tf_keras",
 })  # fmt: skip
 _OURS = frozenset({"autograph", "runtime"})  # methods of our `Module`s are the user's
+
+
+def is_library_module(name: str) -> bool:
+    """Whether a module belongs to the standard library, the numerical libraries or this project."""
+    root = name.partition(".")[0]
+    return root in LIBRARIES or root in sys.stdlib_module_names
 
 
 def library_attributes(kind: type) -> frozenset[str]:

@@ -6,7 +6,9 @@ import operator
 from typing import Any
 
 from autograph.operators.absence import none_test
+from autograph.operators.choices import Choice
 from autograph.operators.deciding import decided
+from autograph.operators.selecting import select
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
 from autograph.operators.symbolic import DECIDED, UNSTAGED, symbolic, truth
@@ -82,14 +84,28 @@ def not_(value: Any) -> Any:
     return stage_not(tensor) if tensor is not None else not value
 
 
+def is_(left: Any, right: Any) -> Any:
+    """``left is right``."""
+    if type(left) is Choice:
+        return select(left, lambda each: is_(each, right))
+    return is_(right, left) if type(right) is Choice else left is right
+
+
+def is_not(left: Any, right: Any) -> Any:
+    """``left is not right``."""
+    return not_(is_(left, right))
+
+
 def is_none(value: Any) -> Any:
     """``value is None``: a tensor where it depends on the way through the program."""
-    return value is None if type(value) in DECIDED else none_test(value)
+    if type(value) in DECIDED:
+        return value is None
+    return is_(value, None) if type(value) is Choice else none_test(value)
 
 
 def is_not_none(value: Any) -> Any:
     """``value is not None``."""
-    return value is not None if type(value) in DECIDED else not_(none_test(value))
+    return value is not None if type(value) in DECIDED else not_(is_none(value))
 
 
 _COMPARISONS = {
@@ -114,6 +130,10 @@ def in_(item: Any, container: Any) -> Any:
     """``item in container``."""
     if type(item) in DECIDED and type(container) in UNSTAGED and type(container) is not tuple:
         return item in container
+    if type(item) is Choice:
+        return select(item, lambda each: in_(each, container))
+    if type(container) is Choice:
+        return select(container, lambda each: in_(item, each))
     if symbolic(container) is not None or _holds_tensor(item) or _holds_tensor(container):
         return stage_contains(item, container)
     return operator.contains(container, item)
@@ -122,7 +142,7 @@ def in_(item: Any, container: Any) -> Any:
 def _holds_tensor(value: Any) -> bool:
     if ctx.builder is not None and isinstance(value, (tuple, list)):
         return any(_holds_tensor(each) for each in value)
-    return symbolic(value) is not None
+    return type(value) is Choice or symbolic(value) is not None
 
 
 def not_in(item: Any, container: Any) -> Any:

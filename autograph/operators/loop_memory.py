@@ -24,6 +24,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from autograph.errors import is_own_file
+from autograph.operators.choices import Alternatives
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import map_leaves
 from runtime.context import ctx
@@ -71,6 +72,7 @@ class Memory:
     seen      its variables by their keys
     found     the keys of state that the body changes through functions and objects
     plain     the keys of variables whose Python numbers the body needs as such
+    choices   of the parts of variables that are exchanged for other objects what they may be, by label
     lists     requests for the lists that must become staged, by whether a variable is meant, and labels
     has_index whether a tensor indexes a Python list in the loop
     evidence  the types that the last trace of the body met: of what it captured, and of its results
@@ -83,6 +85,7 @@ class Memory:
     seen: dict[Key, Seen] = field(default_factory=dict)
     found: set[Key] = field(default_factory=set)
     plain: set[Key] = field(default_factory=set)
+    choices: dict[Key, dict[str, Alternatives]] = field(default_factory=dict)
     lists: dict[tuple[bool, str], Any] = field(default_factory=dict)
     has_index: bool = False
     evidence: Any = None

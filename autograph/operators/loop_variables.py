@@ -8,6 +8,7 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
+from autograph.operators.choices import Known, with_choices
 from autograph.operators.containers import is_list, staged_list, unwrapped
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import (
@@ -100,12 +101,16 @@ def _holds_array(value: Any) -> bool:
 
 
 class Variable:
-    """A variable of the loop: a structure of leaves; UNSET or None as its structure while it has no value."""
+    """A variable of the loop: a structure of leaves; UNSET or None as its structure while it has no value.
 
-    def __init__(self, slot: Slot) -> None:
+    choices: what its parts may be that are exchanged for other objects.
+    """
+
+    def __init__(self, slot: Slot, choices: Known) -> None:
         self.slot = slot
+        self.choices = choices
         self.initial: Any = slot.get()
-        self.structure = self.initial
+        self.structure = with_choices(self.initial, slot.label, choices)
         self.born_inside = self.structure is UNSET
         found = [] if self.born_inside else flatten(self.structure, slot.label)
         self.parts = [Leaf(label, plain(value)) for label, value in found]
@@ -173,6 +178,7 @@ class Variable:
     def adopt(self, value: Any) -> None:
         """Takes the structure of the value that the body gives to a variable that has none before the loop."""
         kind = NONE if self.structure is None else None if self.slot.covered or self.slot.is_listed else UNBOUND
+        value = with_choices(value, self.slot.label, self.choices)
         self.structure = value
         self.parts = [Leaf(label, UNSET) for label, _ in flatten(value, self.slot.label)]
         for leaf, (_, found), level in zip(self.parts, flatten(value), levels(value)):

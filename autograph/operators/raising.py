@@ -203,6 +203,12 @@ def refuse_handlers(error: BaseException) -> None:
         _refuse_clauses(error)
 
 
+def refuse_to_catch(error: BaseException) -> None:
+    """Raises StagingError if anything of the user's around would catch an error that comes when the program runs."""
+    _refuse_managers(error)
+    _refuse_clauses(error)
+
+
 def _refuse_clauses(error: BaseException) -> None:
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:

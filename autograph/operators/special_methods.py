@@ -19,7 +19,7 @@ from autograph.operators.logic import compare, not_
 from runtime.context import ctx
 
 # For each symbol: Python's operator, the method, and the one of the right operand.
-_BINARY: dict[str, tuple[Callable[[Any, Any], Any], str, str]] = {
+BINARY: dict[str, tuple[Callable[[Any, Any], Any], str, str]] = {
     symbol: (python, f"__{name}__", f"__r{name}__")
     for symbol, python, name in [
         ("+", operator.add, "add"), ("-", operator.sub, "sub"), ("*", operator.mul, "mul"),
@@ -29,16 +29,16 @@ _BINARY: dict[str, tuple[Callable[[Any, Any], Any], str, str]] = {
         ("^", operator.xor, "xor"),
     ]
 }  # fmt: skip
-_BINARY |= {
+BINARY |= {
     "<": (operator.lt, "__lt__", "__gt__"), "<=": (operator.le, "__le__", "__ge__"),
     ">": (operator.gt, "__gt__", "__lt__"), ">=": (operator.ge, "__ge__", "__le__"),
     "==": (operator.eq, "__eq__", "__eq__"), "!=": (operator.ne, "__ne__", "__ne__"),
 }  # fmt: skip
-_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _IN_PLACE = {
     f"{symbol}=": getattr(operator, f"i{method.strip('_')}")
-    for symbol, (_, method, _) in _BINARY.items()
-    if symbol not in _COMPARISONS
+    for symbol, (_, method, _) in BINARY.items()
+    if symbol not in COMPARISONS
 }
 _ALONE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "-": (operator.neg, "__neg__"), "+": (operator.pos, "__pos__"), "~": (operator.invert, "__invert__")
@@ -48,7 +48,7 @@ _ALONE: dict[str, tuple[Callable[[Any], Any], str]] = {
 def operate(left: Any, symbol: str, right: Any) -> Any:
     """``left + right`` and the like, ``left += right`` and comparisons: the value of it."""
     plain = symbol[:-1] if symbol in _IN_PLACE else symbol
-    python, method, reflected = _BINARY[plain]
+    python, method, reflected = BINARY[plain]
     if ctx.builder is not None:
         if plain is not symbol and _users(left, f"__i{method[2:]}") is not None:
             result = _ask(left, f"__i{method[2:]}", right)
@@ -60,7 +60,7 @@ def operate(left: Any, symbol: str, right: Any) -> Any:
             return _asked_in_turn(left, plain, right)
     if plain is not symbol:
         return _IN_PLACE[symbol](left, right)
-    return compare(left, symbol, right) if symbol in _COMPARISONS else python(left, right)
+    return compare(left, symbol, right) if symbol in COMPARISONS else python(left, right)
 
 
 def operate_alone(symbol: str, value: Any) -> Any:
@@ -160,7 +160,7 @@ def _ask(owner: Any, name: str, other: Any) -> Any:
 
 
 def _asked_in_turn(left: Any, symbol: str, right: Any) -> Any:
-    _, method, reflected = _BINARY[symbol]
+    _, method, reflected = BINARY[symbol]
     turns = [(left, method, right), (right, reflected, left)]
     one, other = type(left), type(right)
     comes_first = (
@@ -169,7 +169,7 @@ def _asked_in_turn(left: Any, symbol: str, right: Any) -> Any:
     # The `+` and `*` of C's sequences are asked last.
     if comes_first or (isinstance(left, (list, tuple, str, bytes, bytearray)) and _users(left, method) is None):
         turns.reverse()
-    if one is other and symbol not in _COMPARISONS:
+    if one is other and symbol not in COMPARISONS:
         turns.pop()
     for owner, name, operand in turns:
         result = _ask(owner, name, operand)
@@ -180,7 +180,7 @@ def _asked_in_turn(left: Any, symbol: str, right: Any) -> Any:
     if symbol == "!=":
         return left is not right
     names = f"'{one.__name__}' and '{other.__name__}'"
-    if symbol in _COMPARISONS:
+    if symbol in COMPARISONS:
         raise TypeError(f"'{symbol}' not supported between instances of {names}")
     raise TypeError(f"unsupported operand type(s) for {symbol}: {names}")
 

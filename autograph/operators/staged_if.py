@@ -26,6 +26,7 @@ from autograph.operators.aliases import (
     mutables,
     note_changed,
 )
+from autograph.operators.choices import Alternatives, Choice, are_alternatives, as_choice
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped, without_refs
 from autograph.operators.elements import begin_branch, settle_elements
 from autograph.operators.frame import Change, Frame, Images
@@ -270,6 +271,8 @@ class _Merge:
             if not covered and (is_listed or not has_tensor(other if one is UNSET else one)):
                 raise _unset(label, one is UNSET)
             return self._partly(label, one, other, None if covered else absence.UNBOUND)
+        if are_alternatives(one, other):
+            return self._choice(label, one, other)
         if (one is None or other is None) and has_tensor(other if one is None else one):
             return self._partly(label, UNSET if one is None else one, UNSET if other is None else other, absence.NONE)
         known = self.merged.get((id(one), id(other)))
@@ -295,6 +298,16 @@ class _Merge:
         if open_class(*after):
             return self.plan(label, one, other, covered, is_listed)
         raise _mismatch(label, *after)
+
+    def _choice(self, label: str, one: Any, other: Any) -> _Plan:
+        """One of two Python objects, or of those that may be there already."""
+        alternatives = Alternatives.of(one, other)
+        with self.regions[0].builder:
+            first = as_choice(one, alternatives).ag_index
+        with self.regions[1].builder:
+            second = as_choice(other, alternatives).ag_index
+        index = self.plan(label, first, second, False)
+        return lambda outputs: Choice(index(outputs), alternatives)
 
     def _alike(self, label: str, values: list[Any]) -> list[Any]:
         """Lists of different lengths, or of which one is staged, as staged lists; IndexedSlices with one dtype."""

@@ -19,6 +19,7 @@ from typing import Any
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen
+from autograph.operators.choices import like_choices, outgrown
 from autograph.operators.containers import ContentSlot, ListRequest, NeedsStagedLists, is_list
 from autograph.operators.elements import enter_loop, settle_elements
 from autograph.operators.endless import refuse_endless
@@ -122,7 +123,7 @@ class Loop:
         return [leaf for leaf in self.leaves if leaf.carried]
 
     def add(self, slot: Slot) -> None:
-        variable = Variable(slot)
+        variable = Variable(slot, self.memory.choices.get(key_of(slot), {}))
         variable.guess(key_of(slot) not in self.memory.plain)
         self.variables.append(variable)
         self.starts[variable] = variable.described()
@@ -188,6 +189,9 @@ class Loop:
             if not may_wait:
                 self.learn()
                 return None
+        if self.finds_choices(values):
+            self.begin_anew()
+            return None
         after, stable = self.compare(values, self.inputs(), region.builder)
         evidence = _evidence(region, after)
         fits = self.has_fitting_start(evidence)
@@ -439,6 +443,16 @@ class Loop:
 
     # --- types -----------------------------------------------------------------------------------------------------
 
+    def finds_choices(self, values: list[Any]) -> bool:
+        """Whether the body exchanges objects for others than those known so far; notes them for the next trace."""
+        is_new = False
+        for variable, value in zip(self.variables, values):
+            found = outgrown(variable.structure, value, variable.slot.label)
+            known = self.memory.choices.setdefault(key_of(variable.slot), {}) if found else {}
+            is_new |= any(known.get(label) != each for label, each in found.items())
+            known |= found
+        return is_new
+
     def compare(self, values: list[Any], inputs: dict[Leaf, Any], builder: Any) -> tuple[dict[Leaf, Any], bool]:
         """The leaves' values after the body, and whether their types agree with what it was traced with.
 
@@ -448,9 +462,12 @@ class Loop:
         stable = True
         for variable, value in zip(list(self.variables), values):
             structure = variable.structure
+            with builder:
+                value = like_choices(structure, value)
             if structure is UNSET or (structure is None and value is not UNSET and has_tensor(value)):
                 if value is not structure:
-                    variable.adopt(value)
+                    with builder:
+                        variable.adopt(value)
                     self.need_check(variable)
                     stable = False
                 continue
@@ -485,7 +502,7 @@ class Loop:
         """A Python value born in the loop may not be there after it: carry whether the body has run."""
         if not (variable.slot.covered or variable.is_flagged()) and self.ran is None:
             self.ran = LocalSlot("ran", False)
-            self.variables.append(Variable(self.ran))
+            self.variables.append(Variable(self.ran, {}))
             self.leaves[-1].carry(type_of(False))
 
     def settled(self, leaf: Leaf, result: Any, given: Any) -> bool:

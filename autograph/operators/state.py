@@ -11,6 +11,7 @@ import ast
 import builtins
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from functools import lru_cache
 from types import CellType, FunctionType
 from typing import Any
@@ -153,14 +154,16 @@ class PathSlot(Slot):
 
     def is_no_place(self) -> bool:
         """Whether this is an item that a list of Python's doesn't have, or a part of one, or at an index that is known
-        only when the program runs.
+        only when the program runs; or in a dictionary at a member of an enum, for which there may be a choice later.
 
-        There is nothing to set; a list that gets the item has changed as a whole.
+        There is nothing to set; a list or dictionary that gets the item has changed as a whole.
         """
         try:
             owner, key = self.owner(), self.key()
         except (AttributeError, LookupError) as error:
             return isinstance(error, IndexError)
+        if self.kind == "[" and isinstance(owner, dict):
+            return isinstance(key, Enum) or hasattr(type(key), "__tf_flatten__")
         if self.kind != "[" or type(owner) is not list:
             return False
         if type(key) is int:

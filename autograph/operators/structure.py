@@ -2,7 +2,7 @@
 
 Instances of dataclasses (and of attrs classes) count by their fields, unless they refer to themselves. So do those of
 other classes by their attributes, once a program has exchanged one for another (`open_class`); until then they are
-leaves, objects that stay themselves.
+leaves, objects that stay themselves. Members of an enum always are leaves: there is one object for each.
 
 A composite is an object with ``__tf_flatten__`` and ``__tf_unflatten__``, such as a TensorArray; a component that is
 None has no value yet and counts as unset.
@@ -11,14 +11,15 @@ None has no value yet and counts as unset.
 from __future__ import annotations
 
 import builtins
-import copy
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, EnumMeta
 from types import FunctionType, ModuleType
 from typing import Any
 from weakref import WeakSet
 
+from autograph.operators.attributes import twin
 from autograph.operators.state import UNSET
 from runtime.extension_types.static import Static
 from runtime.extension_types.values import ExtensionType
@@ -41,7 +42,7 @@ def open_class(one: Any, other: Any) -> bool:
     attributes = [getattr(each, "__dict__", None) for each in (one, other)]
     if type(other) is not kind or kind in _opened or not all(isinstance(each, dict) for each in attributes):
         return False
-    if isinstance(one, (type, BaseException, FunctionType, ModuleType)) or any(
+    if isinstance(one, (type, BaseException, Enum, FunctionType, ModuleType)) or any(
         vars(base).get("__slots__") for base in kind.__mro__
     ):
         return False
@@ -63,6 +64,8 @@ def children(value: Any) -> Sequence[tuple[str, Any]] | None:
     kind = type(value)
     if kind is list or kind is tuple:
         return [(f"[{index}]", item) for index, item in enumerate(value)]
+    if isinstance(kind, EnumMeta):
+        return None
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return [(f".{name}", item) for name, item in zip(kind._fields, value)]
     if isinstance(value, _DICTS):
@@ -80,6 +83,8 @@ def children(value: Any) -> Sequence[tuple[str, Any]] | None:
 def _field_names(value: Any) -> list[str] | None:
     """The fields of an object that is made of fields, or None."""
     kind = type(value)
+    if isinstance(kind, EnumMeta):
+        return None
     if kind in _opened:
         return list(value.__dict__)
     if dataclasses.is_dataclass(kind):
@@ -113,7 +118,7 @@ def is_frozen(value: Any) -> bool:
 def is_mutable(value: Any) -> bool:
     """Whether a container's items can be exchanged."""
     kind = type(value)
-    has_fields = dataclasses.is_dataclass(kind) or is_opened(value)
+    has_fields = (dataclasses.is_dataclass(kind) and not isinstance(kind, EnumMeta)) or is_opened(value)
     return isinstance(value, _MUTABLE) or (has_fields and not is_frozen(value))
 
 
@@ -140,7 +145,7 @@ def rebuild(like: Any, items: Sequence[Any]) -> Any:
     names = _field_names(like) or ()
     if all(getattr(like, name, UNSET) is item for name, item in zip(names, items)):
         return like
-    made = copy.copy(like)
+    made = twin(like)
     for name, item in zip(names, items):
         if item is not UNSET:
             object.__setattr__(made, name, item)  # frozen ones too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 import runtime.ops.operators  # noqa: F401  installs the operators of tensors
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, absences, plain
+from autograph.operators.choices import Choice, truth_of
 from autograph.operators.structure import flatten
 from runtime import dtypes
 from runtime.context import ctx
@@ -64,6 +66,9 @@ def truth(value: Any) -> SymbolicTensor | None:
         return value.tensor
     if kind in _PLAIN or ctx.builder is None:
         return None
+    if kind is Choice:
+        decided = truth_of(value)
+        return None if type(decided) is bool else decided
     staged = value if kind is StagedList else moved(value)
     return symbolic(value) if staged is None else staged.size > 0  # type: ignore[return-value]
 
@@ -110,7 +115,7 @@ def same_python_value(one: Any, other: Any) -> bool:
     """Whether two values are interchangeable while tracing; tensors are only if they are the same object."""
     if one is other:
         return True
-    if type(one) is not type(other) or is_tensor_like(one):
+    if type(one) is not type(other) or is_tensor_like(one) or isinstance(one, Enum):
         return False
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and one.shape == other.shape and bool(np.array_equal(one, other))

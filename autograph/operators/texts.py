@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
+from autograph.operators.choices import Choice, texts_of
 from autograph.operators.symbolic import symbolic, visible
 from runtime import dtypes
 from runtime.context import ctx
@@ -25,7 +27,7 @@ class _Marks(threading.local):
     """The tensors of the f-strings that are being put together, with their format specifications."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[Any, str]] = []
+        self.found: list[tuple[Any, str | tuple[str, ...]]] = []
 
 
 _marks = _Marks()
@@ -49,10 +51,34 @@ class _Shown:
     __repr__ = __str__
 
 
+class _ShownChoice:
+    """The same for an object that a tensor chooses, of which the text is known but for which it is."""
+
+    __slots__ = ("choice",)
+
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
+
+    def __format__(self, spec: str) -> str:
+        return self._marked(lambda each: format(each, spec))
+
+    def __str__(self) -> str:
+        return self._marked(str)
+
+    def __repr__(self) -> str:
+        return self._marked(repr)
+
+    def _marked(self, show: Callable[[Any], str]) -> str:
+        _marks.found.append(texts_of(self.choice, show))
+        return f"\0{len(_marks.found) - 1}\0"
+
+
 def shown(value: Any) -> Any:
     """A value of an f-string."""
     if ctx.builder is None:
         return value
+    if type(value) is Choice:
+        return _ShownChoice(value)
     tensor = visible(value)
     return value if tensor is None or isinstance(value, list) else _Shown(tensor)
 
@@ -76,12 +102,12 @@ def percent(template: str, values: Any) -> str:
     shows = [each["type"] for each in fields if each["type"] != "%"]
     if (
         ctx.builder is None
-        or all(symbolic(each) is None or isinstance(each, list) for each in each_given)
+        or not any(map(_is_staged, each_given))
         or not all(kind in "diuxXoeEfFgGsr" for kind in shows)
     ):
         return template % values
     if not isinstance(given, dict) and len(given) != len(shows):
-        return template % tuple([value if symbolic(value) is None else 0 for value in given])  # Python's own error
+        return template % tuple([0 if _is_staged(value) else value for value in given])  # Python's own error
     remaining = iter(each_given)
     pieces: list[Any] = []
     end = 0
@@ -92,13 +118,20 @@ def percent(template: str, values: Any) -> str:
             pieces.append("%")
             continue
         value = given[field["key"]] if isinstance(given, dict) else next(remaining)
+        # Without its key the conversion takes the value itself.
+        conversion = re.sub(r"^%\([^)]*\)", "%", field[0])
         tensor = visible(value)
-        if tensor is None:
-            # Without its key the conversion takes the value itself.
-            pieces.append(re.sub(r"^%\([^)]*\)", "%", field[0]) % (value,))
+        if type(value) is Choice:
+            pieces.append(texts_of(value, lambda each: conversion % (each,)))  # noqa: B023  it runs at once
+        elif tensor is None:
+            pieces.append(conversion % (value,))
         else:
             pieces.append(_formatted(tensor, field))
     return StagedText(*pieces, template[end:])
+
+
+def _is_staged(value: Any) -> bool:
+    return type(value) is Choice or (symbolic(value) is not None and not isinstance(value, list))
 
 
 def _formatted(tensor: Any, field: re.Match[str]) -> tuple[Any, str]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from enum import EnumMeta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -302,13 +303,30 @@ def _binary(name: str, of_numbers: Callable[[Any, Any], Any]) -> tuple[Callable,
             beside = self.__tf_tensor__()
         return function(beside, tensor) if x is self else function(tensor, beside)
 
-    return (lambda self, other: apply(self, other, self, other)), (lambda self, other: apply(other, self, self, other))
+    def forward(self: StagedNumber, other: Any) -> Any:
+        other = _plain(other)
+        return apply(self, other, self, other)
+
+    def reflected(self: StagedNumber, other: Any) -> Any:
+        other = _plain(other)
+        return apply(other, self, self, other)
+
+    return forward, reflected
+
+
+def _plain(value: Any) -> Any:
+    """The number that a member of an enum of numbers is; any other value itself."""
+    kind = type(value)
+    if not isinstance(kind, EnumMeta) or not issubclass(kind, (int, float)):
+        return value
+    return int(value) if issubclass(kind, int) else float(value)
 
 
 def _comparison(name: str, op: str) -> Callable:
     function = getattr(operator, name)
 
     def compare(self: StagedNumber, other: Any) -> Any:
+        other = _plain(other)
         if is_number(other):
             own = self.tensor.dtype
             if own.is_integer and type(other) in (int, bool) and own.min <= other <= own.max:

@@ -4,7 +4,7 @@ None, booleans, integers and texts are themselves, tuples are lists. Everything 
 
     {"float": "0x1.8p+0"}  {"bytes": "base64"}  {"list": [...]}  {"dict": [[key, value] ...]}  {"slice": [a, b, c]}
     {"dtype": name}  {"type": number}  {"constant": number}  {"variable": number}  {"stream": [number, place]}
-    {"place": index}  {"datum": index}  {"formatted": [index, format]}  {"message": [piece ...]}
+    {"place": index}  {"datum": index}  {"formatted": [index, format or texts]}  {"message": [piece ...]}
     {"error": {...}}  {"call": {...}}  {"apply": {...}}  {"budget": [bytes, strict]}  {"pull_back": [...]}
     {"ellipsis": []}  {"op": name}
 
@@ -185,7 +185,9 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Any]] = {
     Budget: lambda encoder, value: {"budget": [value.bytes, value.strict]},
     OperandIndex: lambda encoder, value: {"place": value.index},
     Datum: lambda encoder, value: {"datum": value.index},
-    Formatted: lambda encoder, value: {"formatted": [value.index, value.spec]},
+    Formatted: lambda encoder, value: {
+        "formatted": [value.index, list(value.spec) if isinstance(value.spec, tuple) else value.spec]
+    },
     Message: lambda encoder, value: {"message": encoder.all(value.pieces)},
     ErrorTemplate: lambda encoder, value: encoder.error(value),
     OpDef: lambda encoder, value: {"op": value.name},
@@ -302,9 +304,12 @@ class Decoder:
         return Datum(self._index(said))
 
     def _formatted(self, said: Any) -> Formatted:
-        if not isinstance(said, list) or len(said) != 2 or not isinstance(said[1], str):
+        if not isinstance(said, list) or len(said) != 2:
             raise Damaged("a formatted value is damaged")
-        return Formatted(self._index(said[0]), said[1])
+        texts = said[1] if isinstance(said[1], list) else [said[1]]
+        if not all(isinstance(each, str) for each in texts):
+            raise Damaged("a formatted value is damaged")
+        return Formatted(self._index(said[0]), tuple(texts) if isinstance(said[1], list) else said[1])
 
     def _message(self, said: Any) -> Message:
         pieces = tuple(self._all(said))

@@ -15,7 +15,10 @@ from runtime.tensor import EagerTensor, Tensor
 
 
 class StagedText(str):
-    """A string made of ``pieces``: strings, and tensors with the way to format them."""
+    """A string made of ``pieces``: strings, and tensors with the way to format them.
+
+    That is a format specification or, of an index, the texts of which it selects one.
+    """
 
     pieces: tuple[Any, ...]
 
@@ -30,11 +33,11 @@ class StagedText(str):
 
 
 class Formatted:
-    """The place of a tensor in a text, and its format specification."""
+    """The place of a tensor in a text, and its format specification; of an index the texts that it selects from."""
 
     __slots__ = ("index", "spec")
 
-    def __init__(self, index: int, spec: str) -> None:
+    def __init__(self, index: int, spec: str | tuple[str, ...]) -> None:
         self.index = index
         self.spec = spec
 
@@ -46,4 +49,5 @@ class Formatted:
 
     def text(self, values: Sequence[Any]) -> str:
         """What stands there."""
-        return format(EagerTensor(values[self.index]), self.spec)
+        value = values[self.index]
+        return self.spec[int(value)] if isinstance(self.spec, tuple) else format(EagerTensor(value), self.spec)
