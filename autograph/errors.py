@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import linecache
 import sys
+import sysconfig
 from types import CodeType, FrameType
 from typing import Any
 
 from runtime.dataclass import dataclass
 from runtime.errors import is_own_file, keep_refusal, place
 
+_PACKAGES = sysconfig.get_path("stdlib")  # the standard library's
 # What the blocks of a converted function are called.
 _BLOCKS = frozenset({"if_body", "else_body", "loop_body", "loop_test", "match_body"})
 
@@ -106,6 +108,17 @@ def user_location() -> Location | None:
     if frame is None:
         return None
     return location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
+
+
+def raised_at(error: BaseException) -> Location | None:
+    """Where the innermost code of the user's stands that an error has come through: neither ours nor a package's."""
+    found, entry = None, error.__traceback__
+    while entry is not None:
+        filename = entry.tb_frame.f_code.co_filename
+        if not is_own_file(filename) and not filename.startswith(_PACKAGES) and "site-packages" not in filename:
+            found = entry
+        entry = entry.tb_next
+    return None if found is None else location_of(found.tb_frame.f_code, found.tb_lineno, found.tb_lasti)
 
 
 def location_of(code: CodeType, line: int, instruction: int) -> Location:

@@ -10,6 +10,8 @@ Containers that no program can carry (sets, lists of unlike things) raise a stag
 
 from __future__ import annotations
 
+import copy
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,7 +27,7 @@ from runtime.dataclass import dataclass
 from runtime.ops.convert import is_tensor_like
 from runtime.staged_list import Moved, StagedList, moved
 
-CONTAINERS = (list, dict, set, deque, bytearray, StagedList)
+CONTAINERS = (list, dict, set, deque, bytearray, array, StagedList)
 
 
 class Ref:
@@ -93,14 +95,14 @@ def contents(owner: Any) -> Any:
         return [_wrap(item) for item in owner]
     if isinstance(owner, dict):
         return {key: _wrap(item) for key, item in owner.items()}
-    return owner.copy()
+    return copy.copy(owner)
 
 
 def put(owner: Any, value: Any) -> None:
     """Makes ``value``, from `contents`, what a container holds."""
     if isinstance(owner, StagedList):
         owner.restore(*value.__tf_flatten__())
-    elif isinstance(owner, (list, bytearray)):
+    elif isinstance(owner, (list, bytearray, array)):
         owner[:] = [without_refs(item) for item in value] if isinstance(owner, list) else value
     elif isinstance(owner, dict):
         _put_items(owner, {key: without_refs(item) for key, item in value.items()})
@@ -144,7 +146,7 @@ class Snapshot:
         self.way = way
         self.owner = owner
         staged = isinstance(owner, StagedList)
-        self.before = owner.__tf_flatten__() if staged else owner.copy()
+        self.before = owner.__tf_flatten__() if staged else copy.copy(owner)
 
     @property
     def label(self) -> str:
@@ -188,10 +190,11 @@ class Snapshot:
         """The contents as state. Raises StagingError for a container that can't be."""
         if not isinstance(self.owner, (list, dict, StagedList)):
             kind = type(self.owner).__name__
+            kind = f"an {kind}" if kind.startswith("a") else f"a {kind}"
             raise StagingError(
-                f"'{self.label}', a {kind}, is changed in a branch or loop on tensors",
+                f"'{self.label}', {kind}, is changed in a branch or loop on tensors",
                 location=user_location(),
-                cause=f"whether the change happens is known only at run time, but a {kind} isn't part of the program",
+                cause=f"whether the change happens is known only at run time, but {kind} isn't part of the program",
                 fix="change it outside of the staged code, or use a list or tensor",
             )
         return ContentSlot(self.label, self.owner)
@@ -201,7 +204,7 @@ class Snapshot:
             self.owner.restore(*self.before)
         elif isinstance(self.owner, dict):
             _put_items(self.owner, self.before)
-        elif isinstance(self.owner, (list, bytearray)):
+        elif isinstance(self.owner, (list, bytearray, array)):
             self.owner[:] = self.before
         else:
             self.owner.clear()
