@@ -127,10 +127,10 @@ def location_of(code: CodeType, line: int, instruction: int) -> Location:
 
 
 def _user_function(code: CodeType) -> str:
-    """The name of the user's function that a block function was made from."""
+    """The name of the user's function that a block function was made from, or that a lambda stands in."""
     qualname: str = getattr(code, "co_qualname", code.co_name)
     parts = [part for part in qualname.split(".") if part != "<locals>"]
-    while len(parts) > 1 and parts[-1].rstrip("_0123456789") in _BLOCKS:
+    while len(parts) > 1 and (parts[-1].startswith("<") or parts[-1].rstrip("_0123456789") in _BLOCKS):
         parts.pop()
     return parts[-1]
 

@@ -4,7 +4,7 @@ from autograph.operators.absence import bound
 from autograph.operators.aggregates import list_display, spread
 from autograph.operators.assertion import assert_stmt, failed
 from autograph.operators.calls import attribute, converted_call
-from autograph.operators.comprehensions import generator_exp, list_comp
+from autograph.operators.comprehensions import extend, extended, generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.frames import own_names
 from autograph.operators.functional import filter_, map_
@@ -33,6 +33,8 @@ __all__ = [
     "converted_call",
     "drop_frames",
     "explanation",
+    "extend",
+    "extended",
     "failed",
     "filter_",
     "for_stmt",

@@ -13,14 +13,15 @@ from __future__ import annotations
 import copy
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import CellType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, StagingTypeError, user_location
 from autograph.operators.aliases import is_exchanged
 from autograph.operators.live import is_run_over
-from autograph.operators.state import Slot
+from autograph.operators.state import Slot, read_cell
 from autograph.operators.structure import children, is_frozen, rebuild
 from runtime.context import ctx
 from runtime.dataclass import dataclass
@@ -211,6 +212,33 @@ class Snapshot:
             self.owner.extend(self.before) if isinstance(self.owner, deque) else self.owner.update(self.before)
 
 
+class Reads:
+    """Variables that a function reads from around it, and the containers in them, as they were when this was made."""
+
+    def __init__(self, cells: Iterable[CellType]) -> None:
+        self.cells = [(each, read_cell(each)) for each in cells]
+        self.containers = [Snapshot("", value) for _, value in self.cells if isinstance(value, CONTAINERS)]
+
+    @classmethod
+    def of(cls, function: Any) -> Reads:
+        """What a function reads."""
+        return cls(function.__closure__ or ())
+
+    def again(self) -> Reads:
+        """The same, as it is now."""
+        return Reads([cell for cell, _ in self.cells])
+
+    def hold(self, owner: Any) -> bool:
+        """Whether a list is one of them."""
+        return any(value is owner or (type(value) is list and moved(value) is owner) for _, value in self.cells)
+
+    def have_changed(self) -> bool:
+        """Whether the function might give something else now."""
+        return any(each.changed() for each in self.containers) or any(
+            read_cell(cell) is not value and moved(value) is not read_cell(cell) for cell, value in self.cells
+        )
+
+
 def _differ(now: Any, before: Any) -> bool:
     if not is_exchanged(before, now):
         return False
@@ -228,6 +256,7 @@ def staged_list(
     try:
         made = StagedList(items, [without_refs(item) for item in more], like)
     except (TypeError, ValueError) as error:
+        label = label[1:].replace("'", "", 1) if label.startswith("'") else label
         raise StagingTypeError(
             f"'{label}' gets or loses elements in a branch or loop on tensors, and they have different types",
             location=user_location(),

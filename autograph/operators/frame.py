@@ -28,7 +28,7 @@ from autograph.operators.calls import is_library as is_library_function
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
 from autograph.operators.holdings import AttributeSlot, Holding, Names, Way, is_internal, is_library, is_users, names_of
-from autograph.operators.iterators import outside
+from autograph.operators.iterators import Position, is_of_c, outside, taking_from
 from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
 from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
@@ -149,6 +149,7 @@ class Frame:
         self._reach_waiting()
         self._outside = {id(owner) for owner in self.owners()}
         self._created = ctx.created
+        self._positions: list[Position] = []  # of the iterators, when the trace of a block began
 
     @classmethod
     def of(cls, *values: Any) -> Frame:
@@ -316,6 +317,7 @@ class Frame:
             array.flags.writeable = False
         self._created = ctx.created
         try:
+            self._positions = [Position(each) for each in self.iterators]
             with outside(self.iterators):
                 yield
         except ValueError as error:
@@ -330,6 +332,12 @@ class Frame:
         finally:
             for array in self.arrays:
                 array.flags.writeable = True
+
+    def check_iterators(self) -> None:
+        """Raises StagingError if the block that is being traced has taken items from iterators and may not."""
+        for each in self._positions:
+            if each.has_moved():
+                taking_from(each.iterator)
 
     def changed_far_slots(self) -> Iterator[tuple[Slot, Any, Any]]:
         """The variables and attributes that hold another object than before, and what they held, stored and read.
@@ -421,7 +429,7 @@ class Frame:
             if not isinstance(value.__self__, ModuleType):
                 self._reach(name, value.__self__)
         elif isinstance(value, ContextVar):
-            self._hold(name, value)
+            self._hold(name, value, ContextValue(value))
         elif isinstance(value, partial):
             self._reach(name, value.func)
             self._reach(name, (*value.args, *value.keywords.values()))
@@ -437,8 +445,11 @@ class Frame:
                 for key, item in value.items():
                     if type(item) not in _ATOMS:
                         self._reach(Way(name, f"[{key!r}]"), item)
-        elif (kind.__module__ == "builtins" and isinstance(value, Iterator)) or getattr(kind, "is_iterator", False):
+        elif getattr(kind, "is_iterator", False) or is_of_c(value):
             self.iterators.append(value)
+        elif hasattr(kind, "STATE"):  # drawn.py
+            self._hold(name, value, SomeItems(vars(value), (kind.STATE,)))
+            self._reach(name, value.arguments)
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:
                 self.arrays.append(value)
@@ -449,9 +460,9 @@ class Frame:
                     self._kept_by_libraries.add(id(item))
             self._reach(kind.__name__, kind)
 
-    def _hold(self, name: str | Way, value: Any) -> dict[str, Any]:
+    def _hold(self, name: str | Way, value: Any, attributes: Any = None) -> dict[str, Any]:
         """Remembers the attributes of an object, and reaches what they hold; gives them."""
-        attributes = ContextValue(value) if isinstance(value, ContextVar) else attributes_of(value)
+        attributes = attributes_of(value) if attributes is None else attributes
         assert attributes is not None
         holding = Holding(name, value, attributes, dict(attributes))
         self.objects.append(holding)

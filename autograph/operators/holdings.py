@@ -24,6 +24,9 @@ from runtime.dataclass import dataclass
 _GIVE_NAMESPACES = frozenset({"globals", "exec", "eval", "modules"})
 
 
+_SINGLE = (type, ModuleType, FunctionType, ContextVar)
+
+
 class Way:
     """How a value is reached, as text that is made when it is asked for: ways may be long, and there are many."""
 
@@ -107,7 +110,7 @@ class Holding:
     @property
     def is_single(self) -> bool:
         """Whether there is one of it, whose copies aren't looked at: no instance of a class of the program's."""
-        return self.way is None or isinstance(self.owner, (type, ModuleType, FunctionType, ContextVar))
+        return self.way is None or isinstance(self.owner, _SINGLE) or hasattr(self.owner, "STATE")
 
 
 @dataclass

@@ -47,7 +47,8 @@ _OTHERS = ("builtins", "numpy", "autograph", "runtime")
 _COMPREHENSIONS = "autograph.operators.comprehensions"
 # Of iterators over tensors and staged lists the attributes are what they run over.
 _ITERABLES = "autograph.operators.iterables"
-_WITH_REFERENTS = ("builtins", "collections", "_collections", "functools", "itertools", _COMPREHENSIONS)
+_DRAWN = "autograph.operators.drawn"
+_WITH_REFERENTS = ("builtins", "collections", "_collections", "functools", "itertools", _COMPREHENSIONS, _DRAWN)
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 LIST_ITERATOR: Any = type(iter([]))

@@ -170,6 +170,7 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
                 trace.raises = True
         check_refused(ctx.builder)
         settle_elements()
+        frame.check_iterators()
         check_chosen(ctx.builder)
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.places = [slot.place for slot in state]

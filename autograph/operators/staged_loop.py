@@ -391,6 +391,7 @@ class Loop:
             copies = self.copies = Copies(self.variables, self.frame)
             outputs = function()
             settle_elements()
+            self.frame.check_iterators()
             images = self.frame.images()
             values.extend(images.inside(after_block(variable.slot, variable.initial)) for variable in self.variables)
             self.unpinned = [

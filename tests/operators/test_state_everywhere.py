@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
+import numpy as np
 import pytest
 
 import autograph as ag
@@ -134,3 +135,22 @@ def test_an_attribute_that_a_branch_makes_is_missing_where_the_branch_was_not_ta
     assert int(run(ag.constant(1.0))) == 5
     with pytest.raises(AttributeError, match=r"'box\.n' has no value"):
         run(ag.constant(-1.0))
+
+
+def test_a_numpy_array_that_a_helper_writes_to_is_refused_at_its_line():
+    totals = np.zeros(2)
+
+    def add(v):
+        np.add(totals, v, out=totals)
+
+    @ag.function
+    def run(t):
+        for v in t:
+            if v > 1.0:
+                add(1.0)
+        return totals[0]
+
+    with pytest.raises(StagingError, match="a NumPy array is written to") as caught:
+        run(ag.constant(GIVEN))
+    assert caught.value.location.function == "add"
+    assert caught.value.location.line == add.__code__.co_firstlineno + 1
