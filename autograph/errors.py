@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import linecache
 import sys
+import sysconfig
 from types import CodeType, FrameType
 from typing import Any
 
 from runtime.dataclass import dataclass
 from runtime.errors import is_own_file, keep_refusal, place
 
+_PACKAGES = sysconfig.get_path("stdlib")  # the standard library's
 # What the blocks of a converted function are called.
 _BLOCKS = frozenset({"if_body", "else_body", "loop_body", "loop_test", "match_body"})
 
@@ -108,16 +110,27 @@ def user_location() -> Location | None:
     return location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
 
 
+def raised_at(error: BaseException) -> Location | None:
+    """Where the innermost code of the user's stands that an error has come through: neither ours nor a package's."""
+    found, entry = None, error.__traceback__
+    while entry is not None:
+        filename = entry.tb_frame.f_code.co_filename
+        if not is_own_file(filename) and not filename.startswith(_PACKAGES) and "site-packages" not in filename:
+            found = entry
+        entry = entry.tb_next
+    return None if found is None else location_of(found.tb_frame.f_code, found.tb_lineno, found.tb_lasti)
+
+
 def location_of(code: CodeType, line: int, instruction: int) -> Location:
     """The place of an instruction of some code, as frames and tracebacks count them."""
     return Location(code.co_filename, line, _user_function(code), _column(code, instruction))
 
 
 def _user_function(code: CodeType) -> str:
-    """The name of the user's function that a block function was made from."""
+    """The name of the user's function that a block function was made from, or that a lambda stands in."""
     qualname: str = getattr(code, "co_qualname", code.co_name)
     parts = [part for part in qualname.split(".") if part != "<locals>"]
-    while len(parts) > 1 and parts[-1].rstrip("_0123456789") in _BLOCKS:
+    while len(parts) > 1 and (parts[-1].startswith("<") or parts[-1].rstrip("_0123456789") in _BLOCKS):
         parts.pop()
     return parts[-1]
 

@@ -219,12 +219,27 @@ def attributes_set(code: CodeType) -> frozenset[str]:
     return frozenset([each.argval for each in instructions(code) if each.opcode in _SETS_ATTRIBUTE])
 
 
+def globals_set(code: CodeType) -> frozenset[str]:
+    """The names of the variables of its module that some code sets or deletes."""
+    return frozenset([each.argval for each in instructions(code) if each.opcode in _SETS_GLOBAL])
+
+
 def _example(owner: Any) -> None:
     owner.example = 0
 
 
-# Found by an example, not by its name.
+example: int
+
+
+def _global_example() -> None:
+    global example
+    example = 0
+    del example
+
+
+# Found by examples, not by their names.
 _SETS_ATTRIBUTE = [each.opcode for each in dis.get_instructions(_example) if each.argval == "example"]
+_SETS_GLOBAL = [each.opcode for each in dis.get_instructions(_global_example) if each.argval == "example"]
 
 
 # --- expressions ----------------------------------------------------------------------------------------------------

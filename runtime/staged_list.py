@@ -65,6 +65,7 @@ class StagedList(ListMethods):
     origin: list[Any] | None = None  # the Python list that has become this one
     is_generator = False  # whether it stands for a generator, which has taken all of its items
     elements: ClassVar[Elements] = Elements()
+    reads: Any = None  # of a generator: what its items were made from besides (operators/containers.py)
     taken_from: tuple[StagedList, tuple] | None = None  # the list that these came from, and its tensors at that time
 
     def __init__(self, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None) -> None:
@@ -164,7 +165,7 @@ class StagedList(ListMethods):
         if not self.is_generator:
             return self
         made = self.clone()
-        self.taken_from = None
+        self.taken_from = self.reads = None
         self.clear()
         return made
 

@@ -86,7 +86,11 @@ def _reads_frame(node: Any) -> bool:
         return False
     if isinstance(node.func, gast.Attribute):
         return node.func.attr in FRAME_COUNTERS
-    return isinstance(node.func, gast.Name) and (node.func.id in FRAME_READERS or node.func.id in FRAME_COUNTERS)
+    if not isinstance(node.func, gast.Name):
+        return False
+    if node.func.id in ("vars", "dir") and (node.args or node.keywords):  # of an object
+        return False
+    return node.func.id in FRAME_READERS or node.func.id in FRAME_COUNTERS
 
 
 class _Pins:

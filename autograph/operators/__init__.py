@@ -5,7 +5,7 @@ from autograph.operators.aggregates import list_display, spread
 from autograph.operators.assertion import assert_stmt, failed
 from autograph.operators.calls import attribute, converted_call
 from autograph.operators.choosing import install as _install_choosing
-from autograph.operators.comprehensions import generator_exp, list_comp
+from autograph.operators.comprehensions import extend, extended, generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.frames import own_names
 from autograph.operators.functional import filter_, map_
@@ -35,6 +35,8 @@ __all__ = [
     "converted_call",
     "drop_frames",
     "explanation",
+    "extend",
+    "extended",
     "failed",
     "filter_",
     "for_stmt",

@@ -19,7 +19,7 @@ from autograph.operators.calls import converted_call
 from autograph.operators.comprehensions import collect, drained
 from autograph.operators.conditional import if_exp
 from autograph.operators.containers import become_staged, staged_list
-from autograph.operators.iterables import Staged, TensorItems
+from autograph.operators.iterables import Staged, TensorItems, refuse_reading
 from autograph.operators.live import rebind
 from autograph.operators.symbolic import condition, symbolic, truth
 from runtime import dtypes, nest
@@ -270,6 +270,7 @@ def sort_in_place(items: StagedList, *, key: Any = None, reverse: bool = False) 
 
 def extend_list(items: list[Any], more: Any) -> None:
     """``items.extend(more)`` of a Python list, which becomes a staged one if ``more`` is one."""
+    refuse_reading(items, more)
     made = list_(more) if ctx.builder is not None and type(more) in (StagedList, list) else more
     if not isinstance(made, StagedList):
         items.extend(made)
@@ -277,6 +278,12 @@ def extend_list(items: list[Any], more: Any) -> None:
     grown = staged_list("the list", items, (), made)
     become_staged(items, grown, rebind)
     grown.extend(made)
+
+
+def extend_staged(items: StagedList, more: Any) -> None:
+    """``items.extend(more)`` of a staged list."""
+    refuse_reading(items, more)
+    items.extend(more)
 
 
 def list_(*arguments: Any, **options: Any) -> Any:
@@ -367,6 +374,7 @@ OVERLOADS.update(
         StagedList.sort: sort_in_place,
         builtins.list.sort: sort_list,
         builtins.list.extend: extend_list,
+        StagedList.extend: extend_staged,
         math.dist: dist_,
         math.fsum: fsum_,
         math.prod: prod_,

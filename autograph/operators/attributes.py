@@ -1,9 +1,11 @@
-"""The attributes of objects, whether they lie in ``__dict__`` or in ``__slots__``."""
+"""What can be set on objects: attributes, whether they lie in ``__dict__`` or in ``__slots__``, also of classes,
+functions and modules; the value of a context variable."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from contextvars import ContextVar
 from types import MemberDescriptorType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -45,8 +47,80 @@ class SlotAttributes(MutableMapping[str, Any]):
         return sum(1 for _ in self)
 
 
+class ClassAttributes(MutableMapping[str, Any]):
+    """The attributes of a class itself, without those that its bases have and without ``__doc__`` and the like."""
+
+    def __init__(self, owner: type) -> None:
+        self.owner = owner
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self.owner)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        type.__setattr__(self.owner, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        type.__delattr__(self.owner, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name in vars(self.owner) if not (name.startswith("__") and name.endswith("__"))])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class SomeItems(MutableMapping[str, Any]):
+    """A dictionary of names, seen as if it had some of them only."""
+
+    def __init__(self, items: dict[str, Any], names: Collection[str]) -> None:
+        self.items_of_all = items
+        self.names = names
+
+    def __getitem__(self, name: str) -> Any:
+        return self.items_of_all[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.items_of_all[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self.items_of_all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name in self.names if name in self.items_of_all])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class ContextValue(MutableMapping[str, Any]):
+    """The value of a context variable, under the key "value"; it can't be taken away."""
+
+    def __init__(self, variable: ContextVar[Any]) -> None:
+        self.variable = variable
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self.variable.get()
+        except LookupError:
+            raise KeyError(name) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.variable.set(value)
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"the context variable {self.variable.name!r} can't lose its value")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("value",) if "value" in self else ())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 def attributes_of(value: Any) -> MutableMapping[str, Any] | None:
     """What can be set on an object; None if it has no attributes of its own."""
+    if isinstance(value, type):
+        return ClassAttributes(value)
     if _slots(type(value)):
         return SlotAttributes(value)
     attributes = getattr(value, "__dict__", None)
@@ -71,6 +145,20 @@ def twin(value: Any, attributes: Mapping[str, Any] | None = None) -> Any:
         own.clear()
         own.update(given)
     return made
+
+
+def classes_above(value: Any) -> tuple[type, ...]:
+    """The classes that an object, or a class, gets attributes from that it doesn't have itself."""
+    return value.__mro__[1:] if isinstance(value, type) else type(value).__mro__
+
+
+def inherited(value: Any, name: str, missing: Any) -> Any:
+    """What an object, or a class, that has no attribute of its own gets from a class; ``missing`` if that is nothing.
+
+    Functions and other descriptors aren't meant: they give something else than what the class holds.
+    """
+    found = next((vars(kind)[name] for kind in classes_above(value) if name in vars(kind)), missing)
+    return missing if hasattr(type(found), "__get__") else found
 
 
 def identity(value: Any) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from autograph.operators.calls import converted_call
+from autograph.operators.containers import Reads
 from autograph.operators.iterables import SelfIterator, Staged, refuse_outdated, staged
 from autograph.operators.iterators import taking_all_from
 from autograph.operators.live import LIST_ITERATOR
@@ -33,18 +35,42 @@ def generator_exp(iterable: Any, python: Python, loop: Loop, keeps_variables: bo
     if ctx.builder is None:
         return run(python, iterable)
     if staged(iterable) is not None:
-        found = collect(iterable, loop)
-        return as_generator(found, iterable)
+        reads = Reads.of(loop)
+        return as_generator(collect(iterable, loop), iterable, reads)
     if keeps_variables:
         return run(python, iterable)
     iterator = iter(iterable)
     return TracedGenerator(run(python, iterator), lambda: collect(iterator, loop))
 
 
-def as_generator(found: Any, iterable: Any) -> Any:
-    """A list of the items that a generator over something staged would give, as that."""
+def extend(method: Any, iterable: Any, python: Python, loop: Loop, keeps_variables: bool = False) -> Any:
+    """``items.extend(...)`` of a generator expression: the elements come one by one, and may read the list."""
+    owner = getattr(method, "__self__", None)
+    if _is_staged_extension(owner, iterable):
+        _add_each(owner, iterable, loop)
+        return None
+    return converted_call(method)(generator_exp(iterable, python, loop, keeps_variables))
+
+
+def extended(owner: Any, iterable: Any, python: Python, loop: Loop, keeps_variables: bool = False) -> Any:
+    """What ``owner += ...`` of a generator expression assigns."""
+    if not _is_staged_extension(owner, iterable):
+        owner += generator_exp(iterable, python, loop, keeps_variables)
+        return owner
+    _add_each(owner, iterable, loop)
+    became = moved(owner)
+    return owner if became is None else became
+
+
+def _is_staged_extension(owner: Any, iterable: Any) -> bool:
+    return ctx.builder is not None and type(owner) in (list, StagedList) and staged(iterable) is not None
+
+
+def as_generator(found: Any, iterable: Any, reads: Reads | None = None) -> Any:
+    """A list of the items that a generator over something staged would give, as that. reads: what they depend on."""
     if isinstance(found, StagedList):
         found.is_generator = True
+        found.reads = reads
         became = iterable if isinstance(iterable, StagedList) else moved(iterable)
         if became is not None:
             found.taken_from = became, became.__tf_flatten__()[1]
@@ -54,18 +80,23 @@ def as_generator(found: Any, iterable: Any) -> Any:
 def collect(iterable: Any, loop: Loop) -> Any:
     """What ``loop`` adds to a list for every item: a Python list, or a staged one."""
     found: list[Any] = []
+    _add_each(found, iterable, loop)
+    became = moved(found)
+    return found if became is None else became
 
+
+def _add_each(found: Any, iterable: Any, loop: Loop) -> None:
     def loop_body(item: Any) -> None:
         current = moved(found)
         run(loop, found if current is None else current, item)
 
     for_stmt(iterable, loop_body)
-    became = moved(found)
-    return found if became is None else became
 
 
 class TracedGenerator:
     """A generator over a Python iterable in a trace: whoever takes all of its elements may stage its conditions."""
+
+    is_iterator = True
 
     def __init__(self, generator: Iterator[Any], everything: Callable[[], Any]) -> None:
         self._generator: Iterator[Any] | None = generator

@@ -10,15 +10,18 @@ Containers that no program can carry (sets, lists of unlike things) raise a stag
 
 from __future__ import annotations
 
+import copy
+from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import CellType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, StagingTypeError, user_location
 from autograph.operators.aliases import is_exchanged
 from autograph.operators.live import is_run_over
-from autograph.operators.state import Slot
+from autograph.operators.state import Slot, read_cell
 from autograph.operators.structure import children, is_frozen, rebuild
 from runtime.context import ctx
 from runtime.dataclass import dataclass
@@ -26,7 +29,7 @@ from runtime.interpreter import doubt
 from runtime.ops.convert import is_tensor_like
 from runtime.staged_list import Moved, StagedList, moved
 
-CONTAINERS = (list, dict, set, deque, bytearray, StagedList)
+CONTAINERS = (list, dict, set, deque, bytearray, array, StagedList)
 
 
 class Ref:
@@ -94,15 +97,16 @@ def contents(owner: Any) -> Any:
         return [_wrap(item) for item in owner]
     if isinstance(owner, dict):
         return {key: _wrap(item) for key, item in owner.items()}
-    return owner.copy()
+    return copy.copy(owner)
 
 
 def put(owner: Any, value: Any) -> None:
     """Makes ``value``, from `contents`, what a container holds."""
     if isinstance(owner, StagedList):
         owner.restore(*value.__tf_flatten__())
-    elif isinstance(owner, (list, bytearray)):
-        owner[:] = [without_refs(item) for item in value] if isinstance(owner, list) else value
+    elif isinstance(owner, (list, bytearray, array)):
+        content: Any = [without_refs(item) for item in value] if isinstance(owner, list) else value
+        owner[:] = content
     elif isinstance(owner, dict):
         _put_items(owner, {key: without_refs(item) for key, item in value.items()})
     else:
@@ -145,7 +149,7 @@ class Snapshot:
         self.way = way
         self.owner = owner
         staged = isinstance(owner, StagedList)
-        self.before = owner.__tf_flatten__() if staged else owner.copy()
+        self.before = owner.__tf_flatten__() if staged else copy.copy(owner)
 
     @property
     def label(self) -> str:
@@ -189,10 +193,11 @@ class Snapshot:
         """The contents as state. Raises StagingError for a container that can't be."""
         if not isinstance(self.owner, (list, dict, StagedList)):
             kind = type(self.owner).__name__
+            kind = f"an {kind}" if kind.startswith("a") else f"a {kind}"
             raise StagingError(
-                f"'{self.label}', a {kind}, is changed in a branch or loop on tensors",
+                f"'{self.label}', {kind}, is changed in a branch or loop on tensors",
                 location=user_location(),
-                cause=f"whether the change happens is known only at run time, but a {kind} isn't part of the program",
+                cause=f"whether the change happens is known only at run time, but {kind} isn't part of the program",
                 fix="change it outside of the staged code, or use a list or tensor",
             )
         return ContentSlot(self.label, self.owner)
@@ -202,11 +207,38 @@ class Snapshot:
             self.owner.restore(*self.before)
         elif isinstance(self.owner, dict):
             _put_items(self.owner, self.before)
-        elif isinstance(self.owner, (list, bytearray)):
+        elif isinstance(self.owner, (list, bytearray, array)):
             self.owner[:] = self.before
         else:
             self.owner.clear()
             self.owner.extend(self.before) if isinstance(self.owner, deque) else self.owner.update(self.before)
+
+
+class Reads:
+    """Variables that a function reads from around it, and the containers in them, as they were when this was made."""
+
+    def __init__(self, cells: Iterable[CellType]) -> None:
+        self.cells = [(each, read_cell(each)) for each in cells]
+        self.containers = [Snapshot("", value) for _, value in self.cells if isinstance(value, CONTAINERS)]
+
+    @classmethod
+    def of(cls, function: Any) -> Reads:
+        """What a function reads."""
+        return cls(function.__closure__ or ())
+
+    def again(self) -> Reads:
+        """The same, as it is now."""
+        return Reads([cell for cell, _ in self.cells])
+
+    def hold(self, owner: Any) -> bool:
+        """Whether a list is one of them."""
+        return any(value is owner or (type(value) is list and moved(value) is owner) for _, value in self.cells)
+
+    def have_changed(self) -> bool:
+        """Whether the function might give something else now."""
+        return any(each.changed() for each in self.containers) or any(
+            read_cell(cell) is not value and moved(value) is not read_cell(cell) for cell, value in self.cells
+        )
 
 
 def _differ(now: Any, before: Any) -> bool:
@@ -226,6 +258,7 @@ def staged_list(
     try:
         made = StagedList(items, [without_refs(item) for item in more], like)
     except (TypeError, ValueError) as error:
+        label = label[1:].replace("'", "", 1) if label.startswith("'") else label
         raise StagingTypeError(
             f"'{label}' gets or loses elements in a branch or loop on tensors, and they have different types",
             location=user_location(),

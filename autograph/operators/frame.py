@@ -9,23 +9,25 @@ are state like any other. So are the contents of lists and dictionaries (see con
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
-from types import CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextvars import ContextVar
+from functools import partial
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from autograph.errors import StagingError, StagingValueError, user_location
+from autograph.errors import StagingError, StagingValueError, raised_at, user_location
 from autograph.operators.aliases import Holder, is_exchanged
-from autograph.operators.attributes import attributes_of, identity, twin
-from autograph.operators.calls import is_library
+from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, twin
+from autograph.operators.calls import is_library as is_library_function
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
-from autograph.operators.iterators import outside
-from autograph.operators.left_numbers import SYMBOLIC, note_number, put_numbers_back
-from autograph.operators.libraries import LIBRARIES, library_attributes
+from autograph.operators.holdings import AttributeSlot, Holding, Names, Way, is_internal, is_library, is_users, names_of
+from autograph.operators.iterators import Position, is_of_c, outside, taking_from
+from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
+from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
 from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
@@ -39,49 +41,11 @@ from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
+# Methods of C code, of lists and the like, which may be kept in variables: ``add = found.append``.
+_METHODS_OF_C = frozenset({BuiltinMethodType, MethodWrapperType})
+# Where properties, static methods and the like keep their functions.
+_FUNCTIONS = ("__func__", "fget", "fset", "fdel", "func")
 _ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor, StagedNumber})
-
-
-class _Way:
-    """How a value is reached, as text that is made when it is asked for: ways may be long, and there are many."""
-
-    __slots__ = ("before", "step")
-
-    def __init__(self, before: str | _Way, step: str) -> None:
-        self.before = before
-        self.step = step
-
-    def __str__(self) -> str:
-        steps: list[str] = []
-        way: str | _Way = self
-        while isinstance(way, _Way):
-            steps.append(way.step)
-            way = way.before
-        return way + "".join(reversed(steps))
-
-
-class AttributeSlot(Slot):
-    """An attribute of one object, whatever the way to it."""
-
-    def __init__(self, label: str, owner: Any, attributes: MutableMapping[str, Any], name: str) -> None:
-        super().__init__(label)
-        self.owner = owner
-        self.attributes = attributes
-        self.name = name
-
-    @property
-    def place(self) -> Any:
-        return identity(self.owner), self.name
-
-    def get(self) -> Any:
-        return self.attributes.get(self.name, UNSET)
-
-    def set(self, value: Any) -> None:
-        if value is UNSET:
-            self.attributes.pop(self.name, None)
-        else:
-            note_number(self.owner, self.name, value)
-            self.attributes[self.name] = value
 
 
 @dataclass
@@ -161,10 +125,16 @@ class Frame:
         written = frozenset().union(*[names_written(block.__code__) for block in blocks])
         self.before = [(cell, read_cell(cell)) for name, cell in direct.items() if name in written]
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
-        self.objects: list[tuple[str | _Way, Any, MutableMapping[str, Any], dict[str, Any]]] = []
+        self.objects: list[Holding] = []
+        self.takes_made = False  # whether an attribute that comes to be in the blocks, and holds a number, is state
+        self._kept: set[Any] = set()  # the places of those that stayed
+        self._classes: dict[int, Holding] = {}  # by id
+        self._modules: dict[int, Holding] = {}  # by id of the dictionary of a module's variables
+        self._names: list[Names] = []  # in the code that is reached
+        self._seen_modules: dict[tuple[int, int], Names] = {}
         self._kept_by_libraries: set[int] = set()  # the ids of containers
         self._seen = {id(cell) for cell in direct.values()}
-        self._waiting: deque[tuple[str | _Way, Any]] = deque()
+        self._waiting: deque[tuple[str | Way, Any]] = deque()
         for name, cell in direct.items():
             self._reach(name, read_cell(cell))
         for block in blocks:
@@ -174,6 +144,7 @@ class Frame:
         self._reach_waiting()
         self._outside = {id(owner) for owner in self.owners()}
         self._created = ctx.created
+        self._positions: list[Position] = []  # of the iterators, when the trace of a block began
 
     @classmethod
     def of(cls, *values: Any) -> Frame:
@@ -184,12 +155,13 @@ class Frame:
         """The state beyond the blocks' own variables that has changed."""
         self._keep_flags()
         found = []
-        for slot, before in self.changed_far_slots():
+        for slot, _, before in self.changed_far_slots():
             now = slot.get()
             if isinstance(now, StagedList) and moved(before) is now:
                 continue  # the same list in its staged form, whose contents are state anyway
-            if now is not before and _is_state(before, now):
-                found.append(Change(lambda slot=slot: slot, now, slot.place, frozenset({slot.place})))  # type: ignore[misc]
+            if now is not before and self._is_state(before, now):
+                make = partial(_made_in_block, slot) if slot.place in self._kept else lambda slot=slot: slot
+                found.append(Change(make, now, slot.place, frozenset({slot.place})))
         for snapshot in self.containers:
             if snapshot.changed() and not self._is_of_library(snapshot):
                 places = frozenset(snapshot.changed_places())
@@ -216,16 +188,16 @@ class Frame:
         if not wanted:
             return []
         slots: list[Slot] = [CellSlot(name, cell) for name, cell, _ in self.far_cells]
-        for way, owner, attributes, values in self.objects:
-            slots += [AttributeSlot(f"{way}.{key}", owner, attributes, key) for key in {**values, **attributes}]
+        for each in self.objects:
+            slots += [each.slot(key) for key in {**each.before, **each.attributes}]
         kinds = (list, dict, StagedList)
         slots += [ContentSlot(each.label, each.owner) for each in self.containers if isinstance(each.owner, kinds)]
-        for way, owner, attributes, _ in self.objects:  # what has no value yet
-            name = str(way)
+        for each in self.objects:  # what has no value yet
             for kind, label in wanted:
-                key = label[len(name) + 1 :]
-                if kind is AttributeSlot and label == f"{name}.{key}" and key.isidentifier() and key not in attributes:
-                    slots.append(AttributeSlot(label, owner, attributes, key))
+                key = label.rpartition(".")[2]
+                is_new = key not in each.attributes and key not in each.before and key.isidentifier()
+                if kind is AttributeSlot and is_new and label == each.label(key):
+                    slots.append(each.slot(key))
         found: dict[tuple[type[Slot], str], list[Slot]] = {}
         for slot in slots:
             found.setdefault((type(slot), slot.label), []).append(slot)
@@ -242,20 +214,20 @@ class Frame:
                 images.add(owner, copied.clone() if isinstance(copied, StagedList) else copied.copy())
                 if isinstance(owner, list) and staged is not None:
                     images.became(staged, owner)
-        for _, owner, attributes, before in self.objects:
-            if attributes.keys() != before.keys() or any(attributes[key] is not item for key, item in before.items()):
-                images.add(owner, dict(attributes))
+        for each in self.objects:
+            if not each.is_single and each.is_changed():
+                images.add(each.owner, dict(each.attributes))
         return images
 
     def owners(self) -> list[Any]:
         """The containers and objects."""
-        return [*[snapshot.owner for snapshot in self.containers], *[owner for _, owner, _, _ in self.objects]]
+        return [*[snapshot.owner for snapshot in self.containers], *[each.owner for each in self.objects]]
 
     def holders(self, value: Any) -> list[Holder]:
         """The attributes and items that hold a value."""
         found: list[Holder] = []
-        for _, _, attributes, before in self.objects:
-            found += [(attributes, key) for key, held in before.items() if held is value]
+        for each in self.objects:
+            found += [(each.attributes, key) for key, held in each.before.items() if held is value]
         for snapshot in self.containers:
             if isinstance(snapshot.owner, dict):
                 found += [(snapshot.owner, key) for key, held in snapshot.before.items() if held is value]
@@ -270,8 +242,8 @@ class Frame:
     def holders_now(self, value: Any) -> list[Holder]:
         """The attributes and items that hold a value since the blocks have run."""
         found: list[Holder] = []
-        for _, _, attributes, _ in self.objects:
-            found += [(attributes, key) for key, held in attributes.items() if held is value]
+        for each in self.objects:
+            found += [(each.attributes, key) for key, held in each.attributes.items() if held is value]
         for snapshot in self.containers:
             owner = snapshot.owner
             if isinstance(owner, (dict, list)):
@@ -286,10 +258,10 @@ class Frame:
     def restore(self) -> None:
         """Puts everything back, save what is no state of the program (objects made while tracing stay)."""
         self._keep_flags()
-        for slot, before in list(self.changed_far_slots()):
+        for slot, held, before in list(self.changed_far_slots()):
             now = slot.get()
-            if now is not before and _is_state(before, now):
-                slot.set(before)
+            if now is not before and self._is_state(before, now):
+                slot.set(held)
         for snapshot in self.containers:
             staged = moved(snapshot.owner)
             if snapshot.touched() and not self._is_of_library(snapshot):
@@ -303,11 +275,12 @@ class Frame:
     def _keep_flags(self) -> None:
         """Lets attributes stay that became True while variables were created, and those of a library's class, such as
         `built` of a Keras layer: they say that the variables are there, which they are from now on."""
-        for _, owner, attributes, values in self.objects:
-            own = library_attributes(type(owner))
-            for key, before in values.items() if own or ctx.created != self._created else ():
-                if before is False and attributes.get(key) is True and (key in own or ctx.created != self._created):
-                    values[key] = True
+        for each in self.objects:
+            own = frozenset[str]() if each.is_single else library_attributes(type(each.owner))
+            for key, before in each.before.items() if own or ctx.created != self._created else ():
+                is_set = before is False and each.attributes.get(key) is True
+                if is_set and (key in own or ctx.created != self._created):
+                    each.before[key] = True
 
     def replace(self, old: Any, new: Any) -> None:
         """Puts one object in the place of another, in every variable, attribute and container of the frame.
@@ -321,10 +294,10 @@ class Frame:
         for _, cell, value in self.far_cells:
             if value is old:
                 write_cell(cell, new)
-        for _, _, attributes, values in self.objects:
-            for key, value in values.items():
+        for each in self.objects:
+            for key, value in each.before.items():
                 if value is old:
-                    attributes[key] = new
+                    each.attributes[key] = new
         for snapshot in self.containers:
             owner = snapshot.owner
             if isinstance(owner, (list, dict)):
@@ -339,6 +312,7 @@ class Frame:
             array.flags.writeable = False
         self._created = ctx.created
         try:
+            self._positions = [Position(each) for each in self.iterators]
             with outside(self.iterators):
                 yield
         except ValueError as error:
@@ -346,7 +320,7 @@ class Frame:
                 raise
             raise StagingValueError(
                 "a NumPy array is written to in a branch or loop on tensors",
-                location=user_location(),
+                location=raised_at(error) or user_location(),
                 cause="whether and how often that happens is known only at run time, and an array isn't a tensor",
                 fix="make it a tensor, and use ag.tensor_scatter_nd_update, or a list",
             ) from error
@@ -354,27 +328,65 @@ class Frame:
             for array in self.arrays:
                 array.flags.writeable = True
 
-    def changed_far_slots(self) -> Iterator[tuple[Slot, Any]]:
-        """The variables and attributes that hold another object than before, and what they held."""
+    def check_iterators(self) -> None:
+        """Raises StagingError if the block that is being traced has taken items from iterators and may not."""
+        for each in self._positions:
+            if each.has_moved():
+                taking_from(each.iterator)
+
+    def changed_far_slots(self) -> Iterator[tuple[Slot, Any, Any]]:
+        """The variables and attributes that hold another object than before, and what they held, stored and read.
+
+        These differ for an attribute that only the class had.
+        """
         for variable, cell, value in self.far_cells:
             if read_cell(cell) is not value:
-                yield CellSlot(variable, cell), value
-        for name, owner, attributes, values in self.objects:
-            if len(attributes) == len(values) and all(attributes.get(k, UNSET) is v for k, v in values.items()):
-                continue
-            own = library_attributes(type(owner))
-            for key in dict.fromkeys([*values, *attributes]):
-                before = values.get(key, UNSET)
-                now = attributes.get(key, UNSET)
-                if now is not before and (not _is_private(key, own) or _holds_symbolic(now)):
-                    yield AttributeSlot(f"{name}.{key}", owner, attributes, key), before
+                yield CellSlot(variable, cell), value, value
+        for each in self.objects:
+            for key, before, now in each.changed():
+                own = library_attributes(type(each.owner))
+                if not _is_private(key, own) or _holds_symbolic(now):
+                    yield each.slot(key), before, self._inherited(each.owner, key) if before is UNSET else before
+
+    def _inherited(self, owner: Any, name: str) -> Any:
+        """What an object, or a class, without an attribute of its own got from a class before the blocks."""
+        for kind in classes_above(owner):
+            attributes = self._classes[id(kind)].before if id(kind) in self._classes else vars(kind)
+            if name in attributes:
+                return UNSET if hasattr(type(attributes[name]), "__get__") else attributes[name]
+        return UNSET
+
+    def keep_made(self) -> bool:
+        """Lets attributes stay that a loop has made and that hold numbers; gives whether there are new ones.
+
+        A function that makes such an attribute on first use, a constant, does nothing in later iterations. If the
+        attribute changes when the body is traced again, it is refused.
+        """
+        found = False
+        for each in self.objects:
+            for key, before, now in each.changed():
+                if before is UNSET and _is_number(now) and self._inherited(each.owner, key) is UNSET:
+                    each.before[key] = now
+                    self._kept.add(each.slot(key).place)
+                    found = True
+        return found
+
+    def _is_state(self, before: Any, now: Any) -> bool:
+        """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
+        if _holds_symbolic(now):
+            return True
+        if before is UNSET:
+            return self.takes_made and _is_number(now) and ctx.created == self._created
+        if before is None and not _is_value(now):
+            return False
+        return is_exchanged(before, now)
 
     def _is_of_library(self, snapshot: Snapshot) -> bool:
         """Whether a container holds what a library keeps of an object, such as the names of its attributes."""
         owner = snapshot.owner
         return id(owner) in self._kept_by_libraries and moved(owner) is None and not _holds_symbolic(owner)
 
-    def _reach(self, name: str | _Way, value: Any) -> None:
+    def _reach(self, name: str | Way, value: Any) -> None:
         if type(value) not in _ATOMS:
             self._waiting.append((name, value))
 
@@ -384,13 +396,18 @@ class Frame:
             done.append(self._waiting.popleft())
             self._reach_one(*done[-1])
 
-    def _reach_one(self, name: str | _Way, value: Any) -> None:
-        if id(value) in self._seen or isinstance(value, (type, ModuleType, Tensor)):
+    def _reach_one(self, name: str | Way, value: Any) -> None:
+        if id(value) in self._seen or isinstance(value, Tensor):
             return
         kind = type(value)
         self._seen.add(id(value))
-        if kind is FunctionType:
-            if is_library(value):
+        if isinstance(value, type):
+            self._reach_class(value)
+        elif kind is ModuleType:
+            for names in list(self._names):
+                self._reach_module(value, names)
+        elif kind is FunctionType:
+            if is_library_function(value):
                 # Its variables are its own business (a cache); the user's functions that it calls aren't.
                 for cell in value.__closure__ or ():
                     if isinstance(read_cell(cell), (FunctionType, MethodType)):
@@ -398,10 +415,17 @@ class Frame:
             else:
                 self._reach_closure(value)
                 self._reach_globals(value.__code__, value.__globals__)
+                self._reach_defaults(value)
+                self._hold(name, value)
         elif kind is MethodType:
             self._reach(name, value.__self__)
             self._reach(name, value.__func__)
-        elif isinstance(value, functools.partial):
+        elif kind in _METHODS_OF_C:
+            if not isinstance(value.__self__, ModuleType):
+                self._reach(name, value.__self__)
+        elif isinstance(value, ContextVar):
+            self._hold(name, value, ContextValue(value))
+        elif isinstance(value, partial):
             self._reach(name, value.func)
             self._reach(name, (*value.args, *value.keywords.values()))
         elif isinstance(value, (*CONTAINERS, tuple)):
@@ -411,24 +435,47 @@ class Frame:
             if isinstance(value, (list, tuple, deque)):
                 for index, item in enumerate(value):
                     if type(item) not in _ATOMS:
-                        self._reach(_Way(name, f"[{index}]"), item)
+                        self._reach(Way(name, f"[{index}]"), item)
             elif isinstance(value, dict):
                 for key, item in value.items():
                     if type(item) not in _ATOMS:
-                        self._reach(_Way(name, f"[{key!r}]"), item)
-        elif (kind.__module__ == "builtins" and isinstance(value, Iterator)) or getattr(kind, "is_iterator", False):
+                        self._reach(Way(name, f"[{key!r}]"), item)
+        elif getattr(kind, "is_iterator", False) or is_of_c(value):
             self.iterators.append(value)
+        elif hasattr(kind, "STATE"):  # drawn.py
+            self._hold(name, value, SomeItems(vars(value), (kind.STATE,)))
+            self._reach(name, value.arguments)
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:
                 self.arrays.append(value)
-        elif not _is_library(kind.__module__) and (attributes := attributes_of(value)) is not None:
-            self.objects.append((name, value, attributes, dict(attributes)))
+        elif not is_library(kind.__module__) and attributes_of(value) is not None:
             own = library_attributes(kind)
-            for key, item in list(attributes.items()):
+            for key, item in self._hold(name, value).items():
                 if _is_private(key, own) and isinstance(item, CONTAINERS):
                     self._kept_by_libraries.add(id(item))
-                if type(item) not in _ATOMS:
-                    self._reach(_Way(name, f".{key}"), item)
+            self._reach(kind.__name__, kind)
+
+    def _hold(self, name: str | Way, value: Any, attributes: Any = None) -> dict[str, Any]:
+        """Remembers the attributes of an object, and reaches what they hold; gives them."""
+        attributes = attributes_of(value) if attributes is None else attributes
+        assert attributes is not None
+        holding = Holding(name, value, attributes, dict(attributes))
+        self.objects.append(holding)
+        for key, item in holding.before.items():
+            if type(item) not in _ATOMS and not is_internal(value, key):
+                self._reach(name if isinstance(value, ContextVar) else Way(name, f".{key}"), item)
+        return holding.before
+
+    def _reach_class(self, kind: type) -> None:
+        """The attributes of a class and its bases, and what its methods can reach."""
+        for each in kind.__mro__:
+            if is_users(each.__module__) and (each is kind or id(each) not in self._seen):
+                self._seen.add(id(each))
+                for key, item in vars(each).items():
+                    for function in _functions_of(item):
+                        self._reach(Way(each.__name__, f".{key}"), function)
+                self._hold(each.__name__, each)
+                self._classes[id(each)] = self.objects[-1]
 
     def _reach_closure(self, function: FunctionType) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -437,16 +484,53 @@ class Frame:
                 self.far_cells.append((name, cell, read_cell(cell)))
                 self._reach(name, read_cell(cell))
 
+    def _reach_defaults(self, function: FunctionType) -> None:
+        code, values = function.__code__, function.__defaults__ or ()
+        names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+        for name, value in (*zip(names, values), *(function.__kwdefaults__ or {}).items()):
+            self._reach(name, value)
+
     def _reach_globals(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        """What a function can reach by the names of globals; a module's own variables are state by name only."""
-        if _is_library(namespace.get("__name__")):
+        """What a function can reach by the names of globals, and those of them that it sets."""
+        if is_library(namespace.get("__name__")):
             return
-        for name in code.co_names:
+        names = names_of(code)
+        self._names.append(names)
+        if names.stored is None or names.stored:
+            self._hold_globals(namespace, names.stored)
+        for name in names.read:
             if name in namespace:
-                self._reach(name, namespace[name])
-        for nested in code.co_consts:
-            if isinstance(nested, CodeType):
-                self._reach_globals(nested, namespace)
+                value = namespace[name]
+                if type(value) is ModuleType:
+                    self._reach_module(value, names)
+                else:
+                    self._reach(name, value)
+
+    def _reach_module(self, module: ModuleType, names: Names) -> None:
+        """What code with some names can reach in a module, and change there."""
+        if not is_users(module.__name__) or (id(module), id(names)) in self._seen_modules:
+            return
+        self._seen_modules[id(module), id(names)] = names
+        namespace = vars(module)
+        self._hold_globals(namespace, None)
+        for name in names.read:
+            value = namespace.get(name)
+            if type(value) is ModuleType:
+                self._reach_module(value, names)
+            else:
+                self._reach(name, value)
+
+    def _hold_globals(self, namespace: dict[str, Any], names: frozenset[str] | None) -> None:
+        """Remembers variables of a module: those with some names, or all."""
+        holding = self._modules.get(id(namespace))
+        if holding is None:
+            holding = self._modules[id(namespace)] = Holding(None, namespace, SomeItems(namespace, ()), {})
+            self.objects.append(holding)
+        if names is None:
+            holding.attributes, holding.before = namespace, dict(namespace)
+        elif isinstance(holding.attributes, SomeItems):
+            holding.attributes = SomeItems(namespace, {*holding.attributes.names, *names})
+            holding.before = dict(holding.attributes)
 
 
 def end_trace(builder: Any, *outside: Any) -> None:
@@ -476,17 +560,18 @@ def end_trace(builder: Any, *outside: Any) -> None:
             )
 
 
-def _is_library(module: Any) -> bool:
-    return not isinstance(module, str) or module.partition(".")[0] in LIBRARIES or module == "builtins"
+def _functions_of(member: Any) -> list[Any]:
+    """The functions behind what a class holds that is no function itself: a property, a static method and so on."""
+    return [each for each in (getattr(member, name, None) for name in _FUNCTIONS) if isinstance(each, FunctionType)]
 
 
-def _is_state(before: Any, now: Any) -> bool:
-    """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
-    if _holds_symbolic(now):
-        return True
-    if before is UNSET or (before is None and not _is_value(now)):
-        return False
-    return is_exchanged(before, now)
+def _made_in_block(slot: Slot) -> Slot:
+    raise StagingError(
+        f"'{slot.label}' gets its first value in a loop on tensors, and changes in the next iterations",
+        location=user_location(),
+        cause="the loop's body is traced for all iterations at once, but in the first one there is no value yet",
+        fix=f"give '{slot.label}' a value before the loop",
+    )
 
 
 def _is_private(name: str, own: Collection[str]) -> bool:
@@ -500,3 +585,7 @@ def _holds_symbolic(value: Any) -> bool:
 
 def _is_value(value: Any) -> bool:
     return is_weak(value) or isinstance(value, Tensor)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float, bool)

@@ -349,7 +349,14 @@ def rest_of(iterator: Iterator[Any], taken: int = 0) -> ListItems | None:
 
 
 def refuse_outdated(items: StagedList) -> None:
-    """Raises StagingError for a generator whose items were taken from a list that has changed since."""
+    """Raises StagingError for a generator whose items were made from what has changed since."""
+    if items.is_generator and items.reads is not None and items.reads.have_changed():
+        raise StagingError(
+            "a generator expression over something staged reads a variable or list that has changed since it was made",
+            location=user_location(),
+            cause="its items are made when the generator is created, but in Python they would see the change",
+            fix="use the generator before the change, or make a list of its items ([...] in place of (...))",
+        )
     if items.is_generator and items.taken_from is not None:
         source, before = items.taken_from
         if any(one is not other for one, other in zip(source.__tf_flatten__()[1], before)):
@@ -361,15 +368,35 @@ def refuse_outdated(items: StagedList) -> None:
             )
 
 
+def refuse_reading(owner: Any, more: Any) -> None:
+    """Raises StagingError for a generator that reads the list which its items are going to be added to."""
+    if isinstance(more, StagedList) and more.is_generator and more.reads is not None and more.reads.hold(owner):
+        raise StagingError(
+            "a generator expression over something staged reads the list that its items are added to",
+            location=user_location(),
+            cause="its items are made when the generator is created, but in Python each would see those before it",
+            fix="write `items.extend(...)` of the generator expression itself, or append in a loop",
+        )
+
+
 def watched(generator: StagedList, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A loop's body that must leave the list alone that the items of the generator have been taken from."""
-    if generator.taken_from is None:
+    reads = generator.reads
+    if generator.taken_from is None and reads is None:
         return body
-    source = generator.taken_from[0]
+    source = generator if generator.taken_from is None else generator.taken_from[0]
 
     def checked(item: Any) -> None:
         before = source.__tf_flatten__()[1]
+        now = None if reads is None else reads.again()
         body(item)
+        if now is not None and now.have_changed():
+            raise StagingError(
+                "a loop over a generator expression changes a variable or list that the generator reads",
+                location=user_location(),
+                cause="its items are made when the generator is created, but in Python they would see the change",
+                fix="compute the items in the loop",
+            )
         if any(one is not other for one, other in zip(source.__tf_flatten__()[1], before)):
             raise StagingError(
                 "a loop over a generator changes the list that the generator runs over",

@@ -11,8 +11,12 @@ branch, if the iterator is used afterwards.
 from __future__ import annotations
 
 import contextlib
+import gc
+import itertools
+import operator
 import threading
 from collections.abc import Iterable, Iterator
+from types import FunctionType, GeneratorType
 from typing import Any
 
 from autograph.errors import StagingError, user_location
@@ -40,6 +44,61 @@ def outside(iterators: Iterable[Any]) -> Iterator[None]:
         yield
     finally:
         _outside.seen.pop()
+
+
+class Position:
+    """How far an iterator has come, as far as can be seen without taking an item: also those that it takes from."""
+
+    def __init__(self, iterator: Any) -> None:
+        self.iterator = iterator
+        self.seen = list(_position(iterator))
+
+    def has_moved(self) -> bool:
+        """Whether items have been taken since."""
+        now = list(_position(self.iterator))
+        return len(now) != len(self.seen) or any(a is not b and a != b for a, b in zip(now, self.seen))
+
+
+class _Same:
+    """A value that is equal to itself alone."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _position(iterator: Any) -> Iterator[Any]:
+    waiting, known = [iterator], {id(iterator)}
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, GeneratorType):
+            frame = each.gi_frame
+            yield None if frame is None else frame.f_lasti
+            held = [] if frame is None else list(frame.f_locals.values())
+            yield from map(_Same, held)
+        else:
+            yield repr(each) if type(each) is itertools.count else _left(each)
+            held = list(vars(each).values()) if hasattr(each, "__dict__") else gc.get_referents(each)
+        held += [item for items in held if type(items) is tuple for item in items]  # of `zip` and `map`
+        found = [item for item in held if is_of_c(item) and id(item) not in known]
+        known.update(map(id, found))
+        waiting += found
+
+
+def _left(iterator: Any) -> int:
+    try:
+        return operator.length_hint(iterator, -1)
+    except Exception:  # what it runs over may be gone, or staged
+        return -1
+
+
+def is_of_c(value: Any) -> bool:
+    """Whether a value is an iterator that isn't written in Python: who takes its items changes what nobody sees."""
+    return isinstance(value, Iterator) and type(type(value).__next__) is not FunctionType
 
 
 def taking_from(iterator: Any) -> None:

@@ -47,7 +47,8 @@ _OTHERS = ("builtins", "numpy", "autograph", "runtime")
 _COMPREHENSIONS = "autograph.operators.comprehensions"
 # Of iterators over tensors and staged lists the attributes are what they run over.
 _ITERABLES = "autograph.operators.iterables"
-_WITH_REFERENTS = ("builtins", "collections", "_collections", "functools", "itertools", _COMPREHENSIONS)
+_DRAWN = "autograph.operators.drawn"
+_WITH_REFERENTS = ("builtins", "collections", "_collections", "functools", "itertools", _COMPREHENSIONS, _DRAWN)
 LIST_ITERATOR: Any = type(iter([]))
 _ITERATORS: tuple[Any, ...] = (LIST_ITERATOR, type(reversed([])), GeneratorType)
 TRACE = "autograph.function.trace"

@@ -531,7 +531,7 @@ class Recursion:
         """
         frame = self.activation.frame
         assert frame is not None
-        before = {slot.place: value for slot, value in frame.changed_far_slots()}
+        before = {slot.place: value for slot, _, value in frame.changed_far_slots()}
         contents = {snapshot.slot().place: snapshot for snapshot in frame.containers if snapshot.changed()}
         changed, self.changes_state = self.changes_state, True
         found = frame.changes({each.slot.place for each in self.state})  # raises for what can't be state

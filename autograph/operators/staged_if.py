@@ -95,6 +95,7 @@ def stage_if(test: Any, body: Block, orelse: Block | None, names: Sequence[str],
 def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state: Sequence[Slot], frame: Frame) -> Any:
     """``stage_if`` for branches that aren't block functions; ``frame`` knows the variables that they may change."""
     state = single_places(state)
+    frame.takes_made = True
     facts = [absence.facts(predicate, holds) for holds in (True, False)]
     traces = [_trace(*each, state, frame) for each in zip(("then", "else"), branches, facts)]
     one, other = traces
@@ -170,6 +171,7 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
                 trace.raises = True
         check_refused(ctx.builder)
         settle_elements()
+        frame.check_iterators()
         check_chosen(ctx.builder)
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.places = [slot.place for slot in state]

@@ -183,7 +183,7 @@ class Loop:
         for leaf in self.leaves:
             leaf.guessed = False
         may_wait = memory.may_wait and memory.has_had_enough
-        is_new = bool(self.discovered or self.unpinned)
+        is_new = bool(self.discovered or self.unpinned or self.has_made)
         if is_new:
             values += self.add_discovered()
             if not may_wait:
@@ -347,6 +347,7 @@ class Loop:
         return dict(zip(self.carried, self.given))
 
     copies: Copies | None = None
+    has_made = False  # whether attributes have come to be in the last trace
 
     def run_test(self) -> Any:
         value = self.test()
@@ -394,6 +395,7 @@ class Loop:
             copies = self.copies = Copies(self.variables, self.frame)
             outputs = function()
             settle_elements()
+            self.frame.check_iterators()
             images = self.frame.images()
             values.extend(images.inside(after_block(variable.slot, variable.initial)) for variable in self.variables)
             self.unpinned = [
@@ -423,6 +425,7 @@ class Loop:
     def discover(self, images: Images) -> None:
         """Finds out what else has changed: more state, or a list that has grown."""
         self.discovered = []
+        self.has_made = self.frame.keep_made()
         before = {id(snapshot.owner): snapshot.before for snapshot in self.frame.containers}
         for slot, now in self.frame.changes(self.known):
             owner = slot.owner if isinstance(slot, ContentSlot) else None

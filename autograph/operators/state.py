@@ -10,11 +10,14 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
 from types import CellType, FunctionType
 from typing import Any
+
+import numpy as np
 
 from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of, identity
@@ -139,9 +142,9 @@ class PathSlot(Slot):
         return any(type(each) is FunctionType and _is_users(each) for each in functions)
 
     def is_in_tensor(self) -> bool:
-        """Whether this is an element of what has no state: setting it is an error, at the user's line."""
+        """Whether this is an element of what can't hold a tensor of a trace: setting it is an error."""
         try:
-            return self.kind == "[" and isinstance(self.owner(), (Tensor, TensorArray, Variable))
+            return self.kind == "[" and isinstance(self.owner(), _WITHOUT_TENSORS)
         except (AttributeError, LookupError):
             return False
 
@@ -197,6 +200,9 @@ class PathSlot(Slot):
             _base(owner).__setitem__(owner, key, value)
         elif key in owner:
             _base(owner).__delitem__(owner, key)
+
+
+_WITHOUT_TENSORS = (Tensor, TensorArray, Variable, np.ndarray, array, bytearray)
 
 
 def _base(owner: Any) -> Any:

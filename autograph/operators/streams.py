@@ -13,6 +13,7 @@ from typing import Any
 from autograph.errors import StagingError, user_location
 from autograph.operators.conditional import if_exp
 from autograph.operators.containers import iterator_over_staged_list
+from autograph.operators.drawn import Drawn
 from autograph.operators.iterables import SelfIterator, refuse_outdated
 from autograph.operators.iterators import taking_from
 from autograph.operators.logic import and_
@@ -99,6 +100,8 @@ def next_(*arguments: Any) -> Any:
             assert_op(iterator.size > 0, "the generator has no further item", "StopIteration")
             return iterator.pop(0)
         return if_exp(iterator.size > 0, lambda: iterator.pop(0), lambda: arguments[1])
+    if isinstance(iterator, Drawn):
+        return iterator.take(*arguments[1:])
     taking_from(iterator)
     found = next(*arguments)
     if type(found) is Moved:

@@ -1,0 +1,155 @@
+"""What holds attributes: instances, classes, functions, modules, context variables, each with those that it had.
+
+To these belong the variables of a module that functions declare ``global``, or may reach through ``globals()``.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextvars import ContextVar
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from autograph.operators.attributes import ContextValue, identity, inherited
+from autograph.operators.left_numbers import note_number
+from autograph.operators.libraries import LIBRARIES
+from autograph.operators.state import UNSET, Slot
+from runtime.by_code import remembered
+from runtime.bytecode import globals_set
+from runtime.dataclass import dataclass
+
+# Code that names one of these can set a variable of its module whose name isn't written there.
+_GIVE_NAMESPACES = frozenset({"globals", "exec", "eval", "modules"})
+
+
+_SINGLE = (type, ModuleType, FunctionType, ContextVar)
+
+
+class Way:
+    """How a value is reached, as text that is made when it is asked for: ways may be long, and there are many."""
+
+    __slots__ = ("before", "step")
+
+    def __init__(self, before: str | Way, step: str) -> None:
+        self.before = before
+        self.step = step
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        way: str | Way = self
+        while isinstance(way, Way):
+            steps.append(way.step)
+            way = way.before
+        return way + "".join(reversed(steps))
+
+
+class AttributeSlot(Slot):
+    """An attribute of one object, whatever the way to it."""
+
+    def __init__(self, label: str, owner: Any, attributes: MutableMapping[str, Any], name: str) -> None:
+        super().__init__(label)
+        self.owner = owner
+        self.attributes = attributes
+        self.name = name
+
+    @property
+    def place(self) -> Any:
+        return identity(self.owner), self.name
+
+    def get(self) -> Any:
+        found = self.attributes.get(self.name, UNSET)
+        return inherited(self.owner, self.name, UNSET) if found is UNSET else found
+
+    def set(self, value: Any) -> None:
+        if value is UNSET:
+            self.attributes.pop(self.name, None)
+        else:
+            note_number(self.owner, self.name, value)
+            self.attributes[self.name] = value
+
+
+@dataclass
+class Holding:
+    """An object and the attributes that it had.
+
+    way  how it is reached; None for a module's variables, which are reached by their own names
+    """
+
+    way: str | Way | None
+    owner: Any
+    attributes: MutableMapping[str, Any]
+    before: dict[str, Any]
+
+    def label(self, key: str) -> str:
+        """How an attribute is reached."""
+        if self.way is None:
+            return key
+        return str(self.way) if isinstance(self.attributes, ContextValue) else f"{self.way}.{key}"
+
+    def slot(self, key: str) -> AttributeSlot:
+        """An attribute as state."""
+        return AttributeSlot(self.label(key), self.owner, self.attributes, key)
+
+    def is_changed(self) -> bool:
+        """Whether an attribute is another object than before."""
+        attributes, before = self.attributes, self.before
+        return len(attributes) != len(before) or any(
+            attributes.get(key, UNSET) is not item for key, item in before.items()
+        )
+
+    def changed(self) -> Iterator[tuple[str, Any, Any]]:
+        """The attributes that are other objects than before: their names, what they were and what they are."""
+        if self.is_changed():
+            for key in dict.fromkeys([*self.before, *self.attributes]):
+                before, now = self.before.get(key, UNSET), self.attributes.get(key, UNSET)
+                if now is not before:
+                    yield key, before, now
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one of it, whose copies aren't looked at: no instance of a class of the program's."""
+        return self.way is None or isinstance(self.owner, _SINGLE) or hasattr(self.owner, "STATE")
+
+
+@dataclass
+class Names:
+    """The names in a function's code, and in that of the functions in it.
+
+    read    those of global variables and attributes
+    stored  the variables of its module that it sets; None if these may be any
+    """
+
+    read: tuple[str, ...]
+    stored: frozenset[str] | None
+
+
+@remembered(4096)
+def names_of(code: CodeType) -> Names:
+    """The names of global variables and attributes in some code."""
+    read = dict.fromkeys(code.co_names)
+    stored: frozenset[str] | None = globals_set(code)
+    for nested in code.co_consts:
+        if isinstance(nested, CodeType):
+            inner = names_of(nested)
+            read.update(dict.fromkeys(inner.read))
+            stored = None if stored is None or inner.stored is None else stored | inner.stored
+    if not _GIVE_NAMESPACES.isdisjoint(code.co_names):
+        stored = None
+    return Names(tuple(read), stored)
+
+
+def is_library(module: Any) -> bool:
+    """Whether a module, by its name, is one of a library's whose functions run as they are, or unknown."""
+    return not isinstance(module, str) or module.partition(".")[0] in LIBRARIES or module == "builtins"
+
+
+def is_users(module: Any) -> bool:
+    """Whether a module, by its name, is neither such a library's nor the standard library's."""
+    return not is_library(module) and module.partition(".")[0] not in sys.stdlib_module_names
+
+
+def is_internal(owner: Any, name: str) -> bool:
+    """Whether an attribute is what Python keeps in a class of enum members, which grows as it meets combinations."""
+    return isinstance(owner, enum.EnumMeta) and name.startswith("_")
