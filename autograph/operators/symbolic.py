@@ -21,6 +21,8 @@ from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.compare import logical_and, not_equal
 from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
 from runtime.ops.values import common_default, default_of
+from runtime.ragged.tensor import RaggedTensor
+from runtime.sparse import SparseTensor
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.types import TensorType
@@ -32,6 +34,8 @@ DECIDED = frozenset({bool, int, float, str, type(None)})
 UNSTAGED = frozenset({tuple, dict, set, frozenset, range, str})
 # Types of values that are no tensors and hide none.
 _PLAIN = DECIDED | UNSTAGED | {bytes}
+# Structures of tensors that are none themselves, and say so when they are converted.
+_STRUCTURES = frozenset({RaggedTensor, SparseTensor})
 
 
 def symbolic(value: Any) -> SymbolicTensor | None:
@@ -44,7 +48,7 @@ def symbolic(value: Any) -> SymbolicTensor | None:
     if kind is list:
         value = moved(value)
         return None if value is None else convert_to_tensor(value)  # type: ignore[return-value]
-    if not hasattr(kind, "__tf_tensor__"):
+    if kind in _STRUCTURES or not hasattr(kind, "__tf_tensor__"):
         return None
     tensor = convert_to_tensor(value)
     return tensor if type(tensor) is SymbolicTensor else None
