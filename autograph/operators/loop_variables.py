@@ -172,7 +172,7 @@ class Variable:
 
     def adopt(self, value: Any) -> None:
         """Takes the structure of the value that the body gives to a variable that has none before the loop."""
-        kind = NONE if self.structure is None else None if self.slot.covered or self.slot.is_listed else UNBOUND
+        kind = NONE if self.initial is None else None if self.slot.covered or self.slot.is_listed else UNBOUND
         self.structure = value
         self.parts = [Leaf(label, UNSET) for label, _ in flatten(value, self.slot.label)]
         for leaf, (_, found), level in zip(self.parts, flatten(value), levels(value)):
@@ -287,6 +287,15 @@ def first_outgrown(label: str, structure: Any, value: Any) -> tuple[str, list[An
         if found is not None:
             return found
     return None
+
+
+def with_staged_lists(label: str, structure: Any, value: Any) -> Any:
+    """A value with staged lists in the place of Python's that are longer or shorter in a structure from before."""
+    if type(structure) is list and is_list(value) and (type(value) is not list or len(value) != len(structure)):
+        return staged_list(label, value, structure) if type(value) is list else value
+    pairs = _items_of_both(structure, value)
+    items = [with_staged_lists(label + key, held, item) for key, held, item in pairs]
+    return rebuild(value, items) if pairs else value
 
 
 def _items_of_both(structure: Any, value: Any) -> list[tuple[str, Any, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 import runtime.ops.operators  # noqa: F401  installs the operators of tensors
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, absences, plain
-from autograph.operators.structure import flatten
+from autograph.operators.structure import children, flatten, same_structure
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
@@ -118,6 +118,11 @@ def same_python_value(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and one.shape == other.shape and bool(np.array_equal(one, other))
+    items = None if isinstance(one, (list, dict)) else children(one)
+    if items is not None:  # `==` would compute with the tensors in it
+        return same_structure(one, other) and all(
+            same_python_value(item, another) for (_, item), (_, another) in zip(items, children(other) or ())
+        )
     try:
         # Not equal to itself but the same text: a nan. And 0.0 is not -0.0.
         return bool(one == other or one != one) and (not is_weak(one) or repr(one) == repr(other))
