@@ -50,6 +50,11 @@ def _item(owner: Any, index: Any) -> Any:
     staged = moved(owner)
     if staged is not None:
         return staged[index]
+    if not owner:
+        # If a loop appends to it, the next trace of the loop's body has a staged list.
+        if type(index) is slice:
+            return owner[:]
+        raise IndexError(f"{type(owner).__name__} index out of range")
     if _is_loops(owner):
         return owner[index]  # the loop makes its lists staged, and does so once
     try:
@@ -153,6 +158,10 @@ def _exchange(owner: list[Any], place: int, value: Any, condition: Any) -> None:
 def _delete_item(owner: list[Any], index: Any) -> None:
     staged = moved(owner)
     if staged is None and _is_staged(index) and not _is_loops(owner):
+        if not owner:
+            if type(index) is slice:
+                return
+            raise IndexError("list assignment index out of range")
         staged = _staged(owner)
     del (owner if staged is None else staged)[index]
 
@@ -162,6 +171,8 @@ def _pop(owner: list[Any], *arguments: Any) -> Any:
     """``owner.pop(index)``."""
     if len(arguments) != 1 or not _is_staged(arguments[0]) or _is_loops(owner):
         return owner.pop(*arguments)
+    if not owner and moved(owner) is None:
+        raise IndexError("pop from empty list")
     return _staged(owner).pop(arguments[0])
 
 
