@@ -41,7 +41,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.elementwise.arithmetic import maximum, minimum
 from runtime.ops.elementwise.elementary import cast
-from runtime.ops.staged_number import computed, is_number
+from runtime.ops.staged_number import as_number, computed, is_number
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import Tensor
 
@@ -161,6 +161,7 @@ def _extreme(
     if not any(symbolic(each) is not None for each in keys):
         return python(list(zip(keys, items)), key=lambda pair: pair[0])[1]
     if key is None:
+        items = [as_number(each) for each in items]
         if all(map(is_number, items)):
             return reduce(lambda a, b: computed(pairwise.row.name, a, b), items)
         return reduce(pairwise, items)

@@ -26,6 +26,7 @@ from runtime.ops.elementwise.arithmetic import maximum
 from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.elementwise.elementary import round as round_tensor
+from runtime.ops.flags import flag_of
 from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
 from runtime.ops.strings.staged_string import StagedText
 from runtime.ops.values import common_default, default_of
@@ -99,8 +100,14 @@ def _number(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
 
 
 def isinstance_(value: Any, classes: Any) -> bool:
-    """``isinstance``; a number of the program is an instance of what the Python number is."""
-    return issubclass(value.kind, classes) if type(value) is StagedNumber else isinstance(value, classes)
+    """``isinstance``; a number or Python bool of the program is an instance of what the Python value is."""
+    if type(value) is StagedNumber:
+        return issubclass(value.kind, classes)
+    flag = flag_of(value)
+    if flag is None:
+        return isinstance(value, classes)
+    flag.use()
+    return issubclass(bool, classes)
 
 
 def bool_(*arguments: Any, **options: Any) -> Any:

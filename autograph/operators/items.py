@@ -22,6 +22,7 @@ from autograph.operators.structure import is_mutable
 from autograph.operators.symbolic import is_tensorable, symbolic
 from runtime.context import ctx
 from runtime.ops.elementwise.compare import equal, less
+from runtime.ops.staged_number import as_number
 from runtime.staged_list import StagedList, checked_position, moved
 
 # By the builder of a loop's body: what the loop can reach.
@@ -36,7 +37,7 @@ def note_reach(builder: Any, frame: Frame) -> None:
 @keeps_refusals
 def item(owner: Any, *path: Any) -> Any:
     """``owner[i]``, or ``owner[i][k]`` and so on; at symbolic tensors what the program chooses from lists or tuples."""
-    for depth, index in enumerate(path, 1):
+    for depth, index in enumerate(map(as_number, path), 1):
         if _is_choice(owner, index):
             position = _position(owner, index)
             return _chosen(owner, position, 0, len(owner), lambda each, rest=path[depth:]: item(each, *rest))  # type: ignore[misc]
@@ -45,6 +46,7 @@ def item(owner: Any, *path: Any) -> Any:
 
 
 def _item(owner: Any, index: Any) -> Any:
+    index = as_number(index)
     if type(index) is int or ctx.builder is None or type(owner) not in (list, tuple) or not _is_staged(index):
         return owner[index]
     staged = moved(owner)

@@ -26,6 +26,7 @@ from runtime.dtypes import DType
 from runtime.extension_types.values import ExtensionType
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
+from runtime.ops.flags import flag_of, flagged, is_flag
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import Numbers, StagedList
 from runtime.tensor_array import TensorArray
@@ -36,6 +37,7 @@ class Leaf:
     """One tensor-sized part of a variable: ``carried`` by the loop with a ``type``, or a Python value throughout.
 
     number   if it holds a Python number, the dtype that this has where nothing else decides
+    is_flag  whether it holds Python bools only, as far as is known
     flags    for each way in which it may be absent the boolean leaf that tells whether it is there (see absence.py)
     """
 
@@ -47,6 +49,8 @@ class Leaf:
         self.guessed = False  # a Python number made a carry before anything has shown that it changes
         self.type: TensorType | None = None
         self.number: DType | None = None
+        self.is_flag = False
+        self.given: list[Any] = []  # the Python bools that stood for it
         self.flags: dict[tuple[str, int], Leaf] = {}
         self.absence: Absence | None = None  # what a flag tells
 
@@ -62,11 +66,12 @@ class Leaf:
     def described(self) -> Hashable:
         """What its type may depend on before the loop has been traced."""
         init = None if is_tensor_like(self.init) else (type(self.init), repr(self.init))
-        return self.label, self.type, self.number, init, tuple(self.flags), self.absence is not None
+        return self.label, self.type, self.number, self.is_flag, init, tuple(self.flags), self.absence is not None
 
     def resume(self, before: Leaf) -> None:
         """Takes the type that the same leaf had at the end of an earlier trace."""
         self.carried, self.type, self.number = before.carried, before.type, before.number
+        self.is_flag = before.is_flag
         self.flexible, self.guessed = before.flexible, False
         for key, flag in before.flags.items():
             if key not in self.flags:
@@ -78,10 +83,19 @@ class Leaf:
 
     def carry_like(self, value: Any) -> None:
         self.carry(type_of(value), number_of(value))
+        self.is_flag = is_flag(value)
 
     def holding(self, tensor: Any) -> Any:
         """What the variable holds when the loop carries a tensor for it."""
+        if self.is_flag:
+            self.given.append(flagged(tensor, self.init))
         return tensor if self.number is None else StagedNumber(tensor, self.number)
+
+    def is_no_flag(self) -> bool:
+        """Notes that it may hold a boolean tensor that is no Python bool; gives whether a trace has relied on that."""
+        is_used = self.is_flag and any(flag_of(each).is_used for each in self.given)
+        self.is_flag = False
+        return is_used
 
     def start(self) -> Any:
         """What a carry starts from."""

@@ -65,6 +65,7 @@ from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
+from runtime.ops.flags import is_flag
 from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import as_shape, widen
@@ -516,7 +517,8 @@ class Loop:
             raise changes_kind(leaf, result)
         before = leaf.type, leaf.number
         leaf.carry(*self.join(leaf, result))
-        return before == (leaf.type, leaf.number)
+        relied_on = not is_flag(result) and leaf.is_no_flag()
+        return before == (leaf.type, leaf.number) and not relied_on
 
     def join(self, leaf: Leaf, result: Any) -> tuple[TensorType, DType | None]:
         """The type (and default of the number) that covers a leaf at the start of an iteration and after it."""
