@@ -9,6 +9,7 @@ from autograph.operators.absence import none_test
 from autograph.operators.deciding import decided
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
+from autograph.operators.structure import children
 from autograph.operators.symbolic import DECIDED, UNSTAGED, symbolic, truth
 from autograph.operators.unbound import as_unbound_local
 from runtime.context import ctx
@@ -120,9 +121,9 @@ def in_(item: Any, container: Any) -> Any:
 
 
 def _holds_tensor(value: Any) -> bool:
-    if ctx.builder is not None and isinstance(value, (tuple, list)):
-        return any(_holds_tensor(each) for each in value)
-    return symbolic(value) is not None
+    if ctx.builder is None or symbolic(value) is not None:
+        return ctx.builder is not None
+    return not isinstance(value, dict) and any(_holds_tensor(each) for _, each in children(value) or ())
 
 
 def not_in(item: Any, container: Any) -> Any:
