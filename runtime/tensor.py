@@ -442,9 +442,12 @@ class SymbolicTensor(Tensor):
     """A tensor that has no value yet: it stands for `value` in the graph that `builder` builds.
 
     guard: has a `demand(builder)`, called where the tensor is used, if it may turn out that there is no tensor.
+    flag: of what is a Python bool outside of traces, a `runtime.ops.flags.Flag`.
     """
 
     __slots__ = ("value", "builder", "guard", "_origin", "__dict__")
+
+    flag: Any = None
 
     def __init__(self, value: Any, builder: Any) -> None:
         self.value = value

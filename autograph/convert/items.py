@@ -9,7 +9,8 @@
 
 Read are nearly always items of tensors and dictionaries, at an index that may be a chosen object (`choices.py`). An
 index that may be a tensor is expected only in what is written as a list or tuple, in a variable that such a thing was
-assigned to, and in something whose items the function sets. Items at constants stay as they are.
+assigned to, and in something whose items the function sets or to which it adds some. Items at constants stay as they
+are.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from autograph.convert.sequences import assigned_names, is_conversion, is_displa
 from autograph.convert.tree import head
 from autograph.syntax import templates
 from autograph.syntax.walk import walk
+
+_ADDING = ("append", "extend", "insert")
 
 
 def lower(tree: Any, context: Context) -> Any:
@@ -115,6 +118,13 @@ def _may_be_key(index: Any) -> bool:
 
 
 def _changed(tree: Any) -> frozenset[str]:
-    """The expressions, as text, of which a function sets or deletes items, or items of items."""
+    """The expressions, as text, of which a function sets, deletes or adds items, or items of items."""
     items = [node for node in walk(tree) if isinstance(node, gast.Subscript) and not isinstance(node.ctx, gast.Load)]
-    return frozenset(gast.dump(root) for node in items for root, _ in _ways(node.value))
+    changed = [root for node in items for root, _ in _ways(node.value)]
+    return frozenset(map(gast.dump, [*changed, *_grown(tree)]))
+
+
+def _grown(tree: Any) -> list[Any]:
+    """The expressions to whose values a function adds items: only lists have these methods."""
+    calls = [node.func for node in walk(tree) if isinstance(node, gast.Call)]
+    return [each.value for each in calls if isinstance(each, gast.Attribute) and each.attr in _ADDING]

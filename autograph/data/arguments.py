@@ -14,13 +14,14 @@ from autograph.data.elements import arguments_of, as_element, spec_of
 from autograph.data.nothing import holds_none, showing
 from autograph.function.polymorphic import function
 from autograph.operators.calls import CONVERTING, converted_argument, is_library
+from autograph.operators.symbolic import symbolic
 from runtime import composites, dtypes, nest
 from runtime.context import init_scope
 from runtime.errors import InvalidArgumentError
-from runtime.ops.convert import convert_to_tensor
+from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.shapes import TensorShape, as_shape
 from runtime.spec import TensorSpec
-from runtime.tensor import SymbolicTensor, Tensor
+from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
 _PROBING: contextvars.ContextVar[bool] = contextvars.ContextVar("probing", default=False)
 
@@ -136,19 +137,25 @@ def padded_shapes(spec: Any, shapes: Any) -> list[Any]:
 
 
 def padding(leaves: list[Any], values: Any) -> list[Any]:
-    """For each leaf what it is filled up with: by default 0 or the empty string; one value may be that of all."""
+    """For each leaf the scalar tensor that it is filled up with: by default 0 or the empty string; one value may be
+    that of all. It is symbolic only where a program computes it."""
     given = [None] * len(leaves) if values is None else nest.flatten(values)
     if len(given) == 1:
         given = given * len(leaves)
     if len(given) != len(leaves):
         raise ValueError(f"padding_values must have {len(leaves)} values, one for each tensor, got {len(given)}")
+    fill = [("" if leaf.dtype is dtypes.string else 0) if v is None else v for leaf, v in zip(leaves, given)]
+    return [known_tensor(value, leaf.dtype) for leaf, value in zip(leaves, fill)]
+
+
+def known_tensor(value: Any, dtype: Any = None) -> Tensor:
+    """A tensor of a value, with its value also while a function is traced, unless it is computed there."""
+    if any(symbolic(leaf) is not None for leaf in nest.flatten(value)):
+        tensor = convert_to_tensor(value, dtype)
+        known = static_value(tensor)
+        return tensor if known is None else EagerTensor(known, tensor.dtype)
     with init_scope():
-        return [
-            (b"" if leaf.dtype is dtypes.string else 0)
-            if value is None
-            else np.asarray(convert_to_tensor(value, leaf.dtype))
-            for leaf, value in zip(leaves, given)
-        ]
+        return convert_to_tensor(value, dtype)
 
 
 def _without_minus_one(shape: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograph.data.arguments import flat_shapes, static_int
+from autograph.data.arguments import flat_shapes, known_value, padding, static_int
 from runtime import dtypes, nest
 from runtime.errors import InvalidArgumentError
 from runtime.ops.arrays.reduce import reduce_sum
@@ -34,6 +34,7 @@ def bucketed(
     limits = np.array(ends, np.int64)
     spec = dataset.element_spec
     given = None if shapes is None else flat_shapes(spec, shapes)
+    fills = [known_value(each, "padding_values") for each in padding(nest.flatten(spec), values)]
 
     def bucket_of(*element: Any) -> Any:
         length = cast(convert_to_tensor(length_of(*element)), dtypes.int64)
@@ -61,7 +62,7 @@ def bucketed(
             if wanted is None:
                 raise ValueError(f"Elements of unknown rank can't be padded without padded_shapes: {spec}")
             filled.append([filler if size in (None, -1) else size for size in wanted])
-        padding = nest.pack_sequence_as(spec, filled) if nest.is_nested(spec) else filled[0]
-        return group.padded_batch(size, padding, values, drop_remainder=whole)
+        whole_shape = nest.pack_sequence_as(spec, filled) if nest.is_nested(spec) else filled[0]
+        return group.padded_batch(size, whole_shape, fills, drop_remainder=whole)
 
     return dataset.group_by_window(bucket_of, batched, window_size_func=size_of)

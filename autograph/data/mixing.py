@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from autograph.data.arguments import known_tensor
 from autograph.data.elements import joined_spec
 from autograph.data.plans import INFINITE, UNKNOWN, Follower, Plan, Uncounted
 from autograph.data.seeds import seeds_for, words
 from runtime import dtypes
 from runtime.errors import FailedPreconditionError, InvalidArgumentError, OpError
-from runtime.ops.convert import convert_to_tensor
 from runtime.ops.random import philox
 from runtime.spec import TensorSpec
 from runtime.tensor import EagerTensor
@@ -23,9 +23,10 @@ class Counted(Plan):
     """An infinite sequence of numbers from ``start``, ``step`` apart."""
 
     is_copied = True
+    held = ("start", "step")
 
     def __init__(self, start: Any, step: Any, dtype: dtypes.DType) -> None:
-        self.start, self.step = (np.asarray(convert_to_tensor(number, dtype)).item() for number in (start, step))
+        self.start, self.step = known_tensor(start, dtype), known_tensor(step, dtype)
         self.dtype = dtype
         self.spec = TensorSpec((), dtype)
 
@@ -33,8 +34,8 @@ class Counted(Plan):
         return INFINITE
 
     def elements(self) -> Iterator[Any]:
-        kind = self.dtype._np.type
-        return (EagerTensor(kind(number), self.dtype) for number in itertools.count(self.start, self.step))
+        kind, start, step = self.dtype._np.type, self.start.numpy().item(), self.step.numpy().item()
+        return (EagerTensor(kind(number), self.dtype) for number in itertools.count(start, step))
 
 
 class RandomWords(Plan):

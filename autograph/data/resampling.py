@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from autograph.data import mixing
+from autograph.data.arguments import known_tensor
 from runtime import dtypes
+from runtime.context import init_scope
 from runtime.generator import stateless_categorical
-from runtime.ops.api import log, maximum, one_hot, reduce_max, reduce_min, reduce_sum, where
-from runtime.ops.convert import convert_to_tensor
+from runtime.ops.api import assert_op, log, logical_and, maximum, one_hot, reduce_max, reduce_min, reduce_sum, where
+from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.random.stateful import uniform
+from runtime.tensor import SymbolicTensor
 
 # Classes of which none has come yet aren't impossible.
 _SMALLEST = float(np.finfo(np.float32).tiny)
@@ -21,26 +25,31 @@ _SMALLEST = float(np.finfo(np.float32).tiny)
 
 def sampled(kind: Any, datasets: list, weights: Any, seed: Any, stop: bool, rerandomize: Any) -> Any:
     """See `Dataset.sample_from_datasets`; ``kind`` is `Dataset`."""
+    if weights is not None and not isinstance(weights, kind):
+        given = known_tensor(weights)
+        if given.shape != (len(datasets),):
+            raise ValueError(
+                f"`weights` should have one number for each of {len(datasets)} datasets, got shape {given.shape}"
+            )
+        if given.dtype not in (dtypes.float32, dtypes.float64):
+            raise TypeError(f"`weights` should be of type `float32` or `float64`, got {given.dtype.name}")
+        if isinstance(given, SymbolicTensor):
+            valid = logical_and(reduce_min(given) >= 0, reduce_max(given) > 0)
+            assert_op(valid, "`weights` must not be negative, and at least one must be positive", "ValueError")
+            weights = kind.from_tensors(given).repeat()
+        else:
+            weights = given.numpy()
+            if (weights < 0).any() or not (weights > 0).any():
+                raise ValueError(f"`weights` must not be negative, and at least one must be positive, got {weights}")
+            kept = np.flatnonzero(weights)
+            datasets, weights = [datasets[number] for number in kept], weights[kept]
     if isinstance(weights, kind):
         words = kind.random(seed, rerandomize).batch(2)
         choice = kind.zip(weights, words).map(lambda w, word: _drawn(log(w), word))
     else:
-        shares: np.ndarray = np.ones(len(datasets), np.float32)
-        if weights is not None:
-            shares = np.asarray(convert_to_tensor(weights))
-            if shares.shape != (len(datasets),):
-                raise ValueError(
-                    f"`weights` should have one number for each of {len(datasets)} datasets, got shape {shares.shape}"
-                )
-            if shares.dtype not in (np.float32, np.float64):
-                raise TypeError(f"`weights` should be of type `float32` or `float64`, got {shares.dtype}")
-            if (shares < 0).any() or not (shares > 0).any():
-                raise ValueError(f"`weights` must not be negative, and at least one must be positive, got {shares}")
-            kept = np.flatnonzero(shares)
-            datasets, shares = [datasets[number] for number in kept], shares[kept]
         if len(datasets) == 1:
             return datasets[0]
-        logits = np.log(shares) if weights is not None else shares
+        logits = np.ones(len(datasets), np.float32) if weights is None else np.log(weights)
         choice = kind.random(seed, rerandomize).batch(2).map(lambda word: _drawn(logits, word))
     return kind(mixing.Directed(choice._plan, [each._plan for each in datasets], stop))
 
@@ -55,7 +64,7 @@ def resampled(
 ) -> Any:
     """See `Dataset.rejection_resample`. As often as all classes allow, an element is taken as it comes; otherwise the
     next one that is accepted, which each class is with a probability of its own."""
-    wanted = convert_to_tensor(target)
+    wanted = known_tensor(target)
 
     def shares(given: Any) -> tuple[Any, Any]:
         """For each class how likely it is accepted, and how often elements are taken as they come."""
@@ -70,8 +79,12 @@ def resampled(
 
     pairs = dataset.map(with_class)
     if initial is not None:
-        known = shares(convert_to_tensor(initial, wanted.dtype))
-        if float(known[1]) >= 1:
+        first = known_tensor(initial, wanted.dtype)
+        scope = nullcontext() if any(isinstance(each, SymbolicTensor) for each in (wanted, first)) else init_scope()
+        with scope:
+            known = shares(first)
+            share = static_value(known[1])  # of elements that are taken as they come, where it is known
+        if share is not None and share >= 1:
             return pairs
         described = kind.from_tensors(known).repeat()
     else:
@@ -81,13 +94,13 @@ def resampled(
             counts = counts + one_hot(cast(which, dtypes.int64), int(wanted.shape[0]), dtype=wanted.dtype)
             return counts, shares(counts / reduce_sum(counts))
 
-        described = classes.scan(convert_to_tensor(np.ones(wanted.shape), wanted.dtype), counted)
+        described = classes.scan(known_tensor(np.ones(wanted.shape), wanted.dtype), counted)
     accepted = (
         kind.zip(pairs, described)
         .filter(lambda pair, each: uniform([], seed=seed, dtype=wanted.dtype) < each[0][cast(pair[0], dtypes.int64)])
         .map(lambda pair, each: pair)
     )
-    if initial is not None and float(known[1]) <= 0:
+    if initial is not None and share is not None and share <= 0:
         return accepted
     weights = described.map(lambda chances, as_it_comes: [as_it_comes, 1 - as_it_comes])
     return kind.sample_from_datasets([pairs, accepted], weights, seed, stop_on_empty_dataset=True)

@@ -205,8 +205,11 @@ class Sharded(Follower):
 class PaddedBatched(Follower):
     """``size`` elements at a time, each filled up to the shape of the largest, or to a given one.
 
-    shapes, values: for each leaf the shape to fill up to, in which None is the largest of the batch, and what with.
+    shapes, values: for each leaf the shape to fill up to, in which None is the largest of the batch, and a scalar
+    tensor of its dtype to fill up with.
     """
+
+    held = ("values",)
 
     def __init__(self, source: Plan, size: int, shapes: list[Any], values: list[Any], drop_remainder: bool) -> None:
         super().__init__(source)
@@ -243,7 +246,7 @@ class PaddedBatched(Follower):
                 f"Attempted to pad to a smaller size than the input element: the elements have sizes up to {largest}, "
                 f"but padded_shapes asks for {list(wanted)}"
             )
-        whole = np.full((len(arrays), *shape), self.values[number], dtype._np)
+        whole = np.full((len(arrays), *shape), self.values[number]._array, dtype._np)
         for row, array in enumerate(arrays):
             place: tuple[Any, ...] = (row, *[slice(size) for size in array.shape])
             whole[place] = array if array.ndim else array[()]  # not an array of objects as an object
@@ -310,6 +313,8 @@ class _InTurns:
 
 class Scanned(Follower):
     """``state, output = function(state, element)``: the outputs."""
+
+    held = ("state",)
 
     def __init__(self, source: Plan, state: Any, function: Callable[..., Any], spec: Any) -> None:
         super().__init__(source)

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from autograph.errors import Location, StagingError
-from autograph.operators.structure import flatten, map_leaves
+from autograph.operators.structure import children, flatten, map_leaves
 from runtime.context import ctx
 from runtime.dataclass import dataclass
 from runtime.errors import NoneValueError, UnsetAttributeError, UnsetItemError, UnsetVariableError
@@ -175,17 +175,30 @@ def none_test(value: Any) -> Any:
     builder = ctx.builder
     if builder is None:
         return False
-    depth = 0
-    while type(value) in (tuple, list, dict) and value:
-        value = next(iter(value.values() if type(value) is dict else value))
-        depth += 1
-    found: Any = False
-    for absence in absences(value, builder):
-        if absence.key == (NONE, depth):
-            found = logical_not(absence.present)
-        elif absence.level >= depth:
-            absence.demand()
-    return found
+    for leaf, depth in _leaves(value):
+        guard = _guard(leaf)
+        about = [] if guard is None else [each for each in guard.absences if each.level >= depth]
+        if not about:
+            continue
+        found: Any = False
+        for absence in about:
+            if is_known(builder, absence.present):
+                continue
+            if absence.key == (NONE, depth):
+                found = logical_not(absence.present)
+            else:
+                absence.demand()
+        return found  # the other leaves say the same
+    return False
+
+
+def _leaves(value: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
+    """The leaves of a structure, each with the number of containers that it is in."""
+    items = children(value)
+    if items is None:
+        yield value, depth
+    for _, item in items or ():
+        yield from _leaves(item, depth + 1)
 
 
 def _tensor(present: Any) -> SymbolicTensor:

@@ -19,8 +19,10 @@ from autograph.operators.calls import converted_call
 from autograph.operators.comprehensions import collect, drained
 from autograph.operators.conditional import if_exp
 from autograph.operators.containers import become_staged, staged_list
+from autograph.operators.deciding import decided
 from autograph.operators.iterables import Staged, TensorItems, refuse_reading
 from autograph.operators.live import rebind
+from autograph.operators.structure import children, flatten
 from autograph.operators.symbolic import condition, symbolic, truth
 from runtime import dtypes, nest
 from runtime.context import ctx
@@ -41,7 +43,7 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.elementwise.arithmetic import maximum, minimum
 from runtime.ops.elementwise.elementary import cast
-from runtime.ops.staged_number import computed, is_number
+from runtime.ops.staged_number import as_number, computed, is_number
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import Tensor
 
@@ -158,16 +160,18 @@ def _extreme(
     keys = items if key is None else [key(each) for each in items]
     if any(_is_structure(each) for each in keys):
         return _in_order(items, keys, "ASCENDING" if python is builtins.min else "DESCENDING")[0]
-    if not any(symbolic(each) is not None for each in keys):
+    with_fields = any(_has_fields(each) for each in keys)
+    if not with_fields and not any(symbolic(each) is not None for each in keys):
         return python(list(zip(keys, items)), key=lambda pair: pair[0])[1]
-    if key is None:
+    if key is None and not with_fields:
+        items = [as_number(each) for each in items]
         if all(map(is_number, items)):
             return reduce(lambda a, b: computed(pairwise.row.name, a, b), items)
         return reduce(pairwise, items)
     beats = of_many[2]
     best, best_key = items[0], keys[0]
     for item, its_key in zip(items[1:], keys[1:]):
-        better = beats(its_key, best_key)
+        better = decided(lambda one=its_key, other=best_key: beats(one, other), python.__name__)  # type: ignore[misc]
         best = if_exp(better, lambda item=item: item, lambda best=best: best)
         best_key = if_exp(better, lambda its_key=its_key: its_key, lambda best_key=best_key: best_key)
     return best
@@ -235,6 +239,11 @@ def _has_symbolic(values: Iterable[Any]) -> bool:
 def _is_structure(value: Any) -> bool:
     """Whether a value is a tuple or list of tensors."""
     return type(value) in (tuple, list) and any(symbolic(leaf) is not None for leaf in nest.flatten(value))
+
+
+def _has_fields(value: Any) -> bool:
+    """Whether a value is an object with tensors in its fields."""
+    return children(value) is not None and any(symbolic(leaf) is not None for _, leaf in flatten(value))
 
 
 def _in_order(items: Any, keys: Any, direction: str) -> list[Any]:

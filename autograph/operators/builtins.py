@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from autograph.operators.choices import Choice, texts_of
-from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, zip_
+from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, staged, zip_
 from autograph.operators.math_functions import MATH
 from autograph.operators.symbolic import condition, symbolic, truth, visible
 from runtime import dtypes
@@ -27,9 +27,11 @@ from runtime.ops.elementwise.arithmetic import maximum
 from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.elementwise.elementary import round as round_tensor
+from runtime.ops.flags import flag_of
 from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
 from runtime.ops.strings.staged_string import StagedText
 from runtime.ops.values import common_default, default_of
+from runtime.ragged.tensor import RaggedTensor
 from runtime.staged_list import StagedList, moved
 
 # Whether `print` of tensors runs with the program everywhere: the feature BUILTIN_FUNCTIONS.
@@ -47,10 +49,11 @@ def _single(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
 def len_(*arguments: Any, **options: Any) -> Any:
     """``len``; of a symbolic tensor its first dimension, a `StagedNumber` where it is known only at run time."""
     if _len(arguments) == 1 and not options and isinstance(arguments[0], list | StagedList):
-        staged = arguments[0] if isinstance(arguments[0], StagedList) else moved(arguments[0])
-        return _len(arguments[0]) if staged is None else StagedNumber(staged.size, staged.size.dtype)
-    if _len(arguments) == 1 and not options and isinstance(arguments[0], Staged):
-        count = arguments[0].count()
+        items = arguments[0] if isinstance(arguments[0], StagedList) else moved(arguments[0])
+        return _len(arguments[0]) if items is None else StagedNumber(items.size, items.size.dtype)
+    if _len(arguments) == 1 and not options and isinstance(arguments[0], Staged | RaggedTensor):
+        rows = staged(arguments[0])
+        count = _len(arguments[0]) if rows is None else rows.count()
         return count if isinstance(count, int) else StagedNumber(maximum(count, 0), count.dtype)
     tensor = _single(arguments, options)
     if tensor is None or tensor.type.shape == () or (tensor.type.shape and tensor.type.shape[0] is not None):
@@ -98,8 +101,14 @@ def _number(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
 
 
 def isinstance_(value: Any, classes: Any) -> bool:
-    """``isinstance``; a number of the program is an instance of what the Python number is."""
-    return issubclass(value.kind, classes) if type(value) is StagedNumber else isinstance(value, classes)
+    """``isinstance``; a number or Python bool of the program is an instance of what the Python value is."""
+    if type(value) is StagedNumber:
+        return issubclass(value.kind, classes)
+    flag = flag_of(value)
+    if flag is None:
+        return isinstance(value, classes)
+    flag.use()
+    return issubclass(bool, classes)
 
 
 def bool_(*arguments: Any, **options: Any) -> Any:

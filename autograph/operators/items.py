@@ -24,6 +24,7 @@ from autograph.operators.structure import is_mutable
 from autograph.operators.symbolic import is_tensorable, symbolic
 from runtime.context import ctx
 from runtime.ops.elementwise.compare import equal, less
+from runtime.ops.staged_number import as_number
 from runtime.staged_list import StagedList, checked_position, moved
 
 # By the builder of a loop's body: what the loop can reach.
@@ -38,7 +39,7 @@ def note_reach(builder: Any, frame: Frame) -> None:
 @keeps_refusals
 def item(owner: Any, *path: Any) -> Any:
     """``owner[i]``, or ``owner[i][k]`` and so on; at symbolic tensors what the program chooses from lists or tuples."""
-    for depth, index in enumerate(path, 1):
+    for depth, index in enumerate(map(as_number, path), 1):
         if _is_choice(owner, index):
             position = _position(owner, index)
             return _chosen(owner, position, 0, len(owner), lambda each, rest=path[depth:]: item(each, *rest))  # type: ignore[misc]
@@ -61,11 +62,17 @@ def look_up(owner: Any, index: Any) -> Any:
 def _item(owner: Any, index: Any) -> Any:
     if type(index) in (Choice, tuple):
         return look_up(owner, index)
+    index = as_number(index)
     if type(index) is int or ctx.builder is None or type(owner) not in (list, tuple) or not _is_staged(index):
         return owner[index]
     staged = moved(owner)
     if staged is not None:
         return staged[index]
+    if not owner:
+        # If a loop appends to it, the next trace of the loop's body has a staged list.
+        if type(index) is slice:
+            return owner[:]
+        raise IndexError(f"{type(owner).__name__} index out of range")
     if _is_loops(owner):
         return owner[index]  # the loop makes its lists staged, and does so once
     try:
@@ -197,6 +204,10 @@ def _exchange(owner: list[Any], place: int, value: Any, condition: Any) -> None:
 def _delete_item(owner: list[Any], index: Any) -> None:
     staged = moved(owner)
     if staged is None and _is_staged(index) and not _is_loops(owner):
+        if not owner:
+            if type(index) is slice:
+                return
+            raise IndexError("list assignment index out of range")
         staged = _staged(owner)
     del (owner if staged is None else staged)[index]
 
@@ -206,6 +217,8 @@ def _pop(owner: list[Any], *arguments: Any) -> Any:
     """``owner.pop(index)``."""
     if len(arguments) != 1 or not _is_staged(arguments[0]) or _is_loops(owner):
         return owner.pop(*arguments)
+    if not owner and moved(owner) is None:
+        raise IndexError("pop from empty list")
     return _staged(owner).pop(arguments[0])
 
 

@@ -25,6 +25,8 @@ from runtime.ops.elementwise.arithmetic import floordiv, maximum, minimum
 from runtime.ops.elementwise.compare import logical_and, where
 from runtime.ops.elementwise.elementary import cast, ceil
 from runtime.ops.staged_number import StagedNumber
+from runtime.ragged.partition import rows_in
+from runtime.ragged.tensor import RaggedTensor
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor
 
@@ -95,6 +97,20 @@ class TensorItems(Staged):
 
     def item(self, index: Any) -> Any:
         return self.tensor[index]
+
+
+class RaggedItems(Staged):
+    """The rows of a ragged tensor."""
+
+    def __init__(self, ragged: RaggedTensor) -> None:
+        self.ragged = ragged
+
+    def count(self) -> Any:
+        rows = rows_in(self.ragged.row_splits)
+        return rows if isinstance(rows, int) else cast(rows, dtypes.int32)
+
+    def item(self, index: Any) -> Any:
+        return self.ragged[index]
 
 
 class ListItems(Staged):
@@ -330,6 +346,8 @@ def staged(iterable: Any) -> Staged | None:
         return rest_of(iterable) if ctx.builder is not None else None
     if isinstance(iterable, Staged):
         return None if isinstance(iterable, SelfIterator) and iterable.started else iterable
+    if kind is RaggedTensor:
+        return RaggedItems(iterable) if ctx.builder is not None else None
     if kind is EagerTensor or kind is DeviceTensor:
         # A tensor from outside the trace: a loop over it is a loop of the program, not a thousand copies of its body.
         return TensorItems(iterable) if ctx.builder is not None else None

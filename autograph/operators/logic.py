@@ -11,6 +11,7 @@ from autograph.operators.deciding import decided
 from autograph.operators.selecting import select
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
+from autograph.operators.structure import children
 from autograph.operators.symbolic import DECIDED, UNSTAGED, symbolic, truth
 from autograph.operators.unbound import as_unbound_local
 from runtime.context import ctx
@@ -140,9 +141,11 @@ def in_(item: Any, container: Any) -> Any:
 
 
 def _holds_tensor(value: Any) -> bool:
-    if ctx.builder is not None and isinstance(value, (tuple, list)):
-        return any(_holds_tensor(each) for each in value)
-    return type(value) is Choice or symbolic(value) is not None
+    if type(value) is Choice:
+        return True
+    if ctx.builder is None or symbolic(value) is not None:
+        return ctx.builder is not None
+    return not isinstance(value, dict) and any(_holds_tensor(each) for _, each in children(value) or ())
 
 
 def not_in(item: Any, container: Any) -> Any:

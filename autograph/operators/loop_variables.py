@@ -27,6 +27,7 @@ from runtime.dtypes import DType
 from runtime.extension_types.values import ExtensionType
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
+from runtime.ops.flags import flag_of, flagged, is_flag
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import Numbers, StagedList
 from runtime.tensor_array import TensorArray
@@ -37,6 +38,7 @@ class Leaf:
     """One tensor-sized part of a variable: ``carried`` by the loop with a ``type``, or a Python value throughout.
 
     number   if it holds a Python number, the dtype that this has where nothing else decides
+    is_flag  whether it holds Python bools only, as far as is known
     flags    for each way in which it may be absent the boolean leaf that tells whether it is there (see absence.py)
     """
 
@@ -48,6 +50,8 @@ class Leaf:
         self.guessed = False  # a Python number made a carry before anything has shown that it changes
         self.type: TensorType | None = None
         self.number: DType | None = None
+        self.is_flag = False
+        self.given: list[Any] = []  # the Python bools that stood for it
         self.flags: dict[tuple[str, int], Leaf] = {}
         self.absence: Absence | None = None  # what a flag tells
 
@@ -63,11 +67,12 @@ class Leaf:
     def described(self) -> Hashable:
         """What its type may depend on before the loop has been traced."""
         init = None if is_tensor_like(self.init) else (type(self.init), repr(self.init))
-        return self.label, self.type, self.number, init, tuple(self.flags), self.absence is not None
+        return self.label, self.type, self.number, self.is_flag, init, tuple(self.flags), self.absence is not None
 
     def resume(self, before: Leaf) -> None:
         """Takes the type that the same leaf had at the end of an earlier trace."""
         self.carried, self.type, self.number = before.carried, before.type, before.number
+        self.is_flag = before.is_flag
         self.flexible, self.guessed = before.flexible, False
         for key, flag in before.flags.items():
             if key not in self.flags:
@@ -79,10 +84,19 @@ class Leaf:
 
     def carry_like(self, value: Any) -> None:
         self.carry(type_of(value), number_of(value))
+        self.is_flag = is_flag(value)
 
     def holding(self, tensor: Any) -> Any:
         """What the variable holds when the loop carries a tensor for it."""
+        if self.is_flag:
+            self.given.append(flagged(tensor, self.init))
         return tensor if self.number is None else StagedNumber(tensor, self.number)
+
+    def is_no_flag(self) -> bool:
+        """Notes that it may hold a boolean tensor that is no Python bool; gives whether a trace has relied on that."""
+        is_used = self.is_flag and any(flag_of(each).is_used for each in self.given)
+        self.is_flag = False
+        return is_used
 
     def start(self) -> Any:
         """What a carry starts from."""
@@ -177,7 +191,7 @@ class Variable:
 
     def adopt(self, value: Any) -> None:
         """Takes the structure of the value that the body gives to a variable that has none before the loop."""
-        kind = NONE if self.structure is None else None if self.slot.covered or self.slot.is_listed else UNBOUND
+        kind = NONE if self.initial is None else None if self.slot.covered or self.slot.is_listed else UNBOUND
         value = with_choices(value, self.slot.label, self.choices)
         self.structure = value
         self.parts = [Leaf(label, UNSET) for label, _ in flatten(value, self.slot.label)]
@@ -293,6 +307,15 @@ def first_outgrown(label: str, structure: Any, value: Any) -> tuple[str, list[An
         if found is not None:
             return found
     return None
+
+
+def with_staged_lists(label: str, structure: Any, value: Any) -> Any:
+    """A value with staged lists in the place of Python's that are longer or shorter in a structure from before."""
+    if type(structure) is list and is_list(value) and (type(value) is not list or len(value) != len(structure)):
+        return staged_list(label, value, structure) if type(value) is list else value
+    pairs = _items_of_both(structure, value)
+    items = [with_staged_lists(label + key, held, item) for key, held, item in pairs]
+    return rebuild(value, items) if pairs else value
 
 
 def _items_of_both(structure: Any, value: Any) -> list[tuple[str, Any, Any]]:

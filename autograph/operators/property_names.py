@@ -13,6 +13,7 @@ from autograph.operators.calls import is_library
 from autograph.operators.libraries import LIBRARIES
 from autograph.operators.swallowing import tree_of
 
+COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
 _THIRD_PARTY = ("site-packages", "dist-packages")
 
 
@@ -26,7 +27,8 @@ def property_names(values: Iterable[Any]) -> frozenset[str]:
         for each in _classes(value):
             for base in each.__mro__:
                 if base.__module__ != "builtins":
-                    found.update(name for name, member in vars(base).items() if _is_users(name, member))
+                    members = vars(base).items()
+                    found.update(name for name, member in members if _is_users(name, member) or is_generated(member))
     return frozenset(found)
 
 
@@ -55,6 +57,13 @@ def _is_users(name: str, member: Any) -> bool:
         return False
     # What `dataclass` and `namedtuple` generate has no source.
     return type(member) is FunctionType and not member.__code__.co_filename.startswith("<s") and not is_library(member)
+
+
+def is_generated(member: Any) -> bool:
+    """Whether it is a method that `dataclass` or attrs has made: it has no source, and compares tuples of fields."""
+    if type(member) is not FunctionType or member.__name__ not in COMPARISONS:
+        return False
+    return member.__code__.co_filename.startswith(("<string>", "<attrs generated"))
 
 
 def _classes(value: Any) -> Iterator[type]:

@@ -62,8 +62,9 @@ from runtime.thread_state import propagated
 from runtime.types import TensorType
 from runtime.variable import Variable
 
-# Each round widens a type or adds a parameter; a function that needs more than this many never settles.
-_ROUNDS = 20
+# Each round widens a type or adds a parameter. A type goes from parameter to parameter (`f(n - 1, a, b)` in a function
+# of `n, b, c`) one a round, so a function that needs more rounds than this, and so many for each, never settles.
+_ROUNDS, _ROUNDS_EACH = 20, 3
 # Calls in calls that differ in Python numbers or sizes, before these become tensors.
 _LEVELS = 64
 
@@ -413,7 +414,9 @@ class Recursion:
         """Traces the function until nothing changes; emits the node, and gives its result."""
         activation = self.activation
         activation.recursion = self
-        for _ in range(_ROUNDS):
+        rounds = 0
+        while rounds < _ROUNDS + _ROUNDS_EACH * len(self.parameters):
+            rounds += 1
             before = self.signature()
             try:
                 region = self.trace()

@@ -16,6 +16,7 @@ from autograph.operators import live
 from autograph.operators.calls import converted_form, maker_of
 from autograph.operators.items import item
 from autograph.operators.logic import compare, not_
+from autograph.operators.property_names import is_generated
 from runtime.context import ctx
 
 # For each symbol: Python's operator, the method, and the one of the right operand.
@@ -145,7 +146,9 @@ def _users(owner: Any, name: str) -> Any:
     if ctx.builder is None:
         return None
     member = _member(type(owner), name)
-    return converted_form(member) if type(member) is FunctionType and maker_of(member) is not None else None
+    if type(member) is not FunctionType or is_generated(member) or maker_of(member) is None:
+        return None
+    return converted_form(member)
 
 
 def _ask(owner: Any, name: str, other: Any) -> Any:

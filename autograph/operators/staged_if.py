@@ -73,6 +73,7 @@ from runtime.extension_types.values import ExtensionType
 from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.flags import flagged, is_flag
 from runtime.ops.staged_number import StagedNumber, storage
 from runtime.staged_list import StagedList
 from runtime.tensor import SymbolicTensor
@@ -374,7 +375,10 @@ class _Merge:
             raise conflict(label, one, other, _BRANCHES)
         number = common_number(one, other)
         if number is None:
-            return self._leaf(one, other, dtype)
+            value = self._leaf(one, other, dtype)
+            if dtype.is_bool and is_flag(one) and is_flag(other):
+                return lambda outputs: flagged(value(outputs), one, other)
+            return value
         value = self._leaf(one, other, storage(number))
         return lambda outputs: StagedNumber(value(outputs), number)
 
@@ -435,8 +439,10 @@ class _Merge:
 
     @staticmethod
     def _like(value: Any, plan: _Plan) -> _Plan:
-        """The plan for a number, if that is what the value is."""
+        """The plan for a number or Python bool, if that is what the value is."""
         number = number_of(value)
+        if is_flag(value):
+            return lambda outputs: flagged(plan(outputs), value)
         return plan if number is None else lambda outputs: StagedNumber(plan(outputs), number)
 
     def _partly(self, label: str, one: Any, other: Any, kind: str | None, level: int = 0) -> _Plan:

@@ -31,6 +31,7 @@ from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.arrays.reduce import reduce_all, reduce_any
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise.compare import equal, logical_and, logical_not, logical_or
+from runtime.ops.flags import flagged, is_flag
 from runtime.ops.staged_number import StagedNumber, storage
 from runtime.staged_list import StagedList
 
@@ -50,7 +51,7 @@ def stage_or(first: Any, others: Sequence[Block]) -> Any:
 @keeps_refusals
 def stage_not(value: Any) -> Any:
     """``not value`` for a tensor; a number holds when it isn't zero."""
-    return logical_not(condition(value, "not"))
+    return flagged(logical_not(condition(value, "not")), value)
 
 
 @keeps_refusals
@@ -93,6 +94,7 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
             (made,) = emit_cond(condition(truth(result), word), *branches)
             result = made if operand.number is None else StagedNumber(made, operand.number)
             continue
+        before, is_flags = result, is_flag(result) and operand.is_flag
         result = _boolean(truth(result), word)
         with region.builder:
             tensor = region.builder.tensor(region.outputs[0])
@@ -104,11 +106,13 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
             (value,) = builder.inline(region.builder.graph, outer)
             tensor = builder.tensor(value)
             result = logical_and(result, tensor) if is_and else logical_or(result, tensor)
+            result = flagged(result, before) if is_flags else result
         else:
             # Whatever the operand does happens only when the ones before it ask for it.
             known = trace_region("known", lambda: [convert_to_tensor(not is_and)])
             branches = (region, known) if is_and else (known, region)
             (result,) = emit_cond(result, *branches)
+            result = flagged(result, before) if is_flags else result
     return result
 
 
@@ -117,6 +121,7 @@ class _Operand:
 
     dtype    what both it and the result before it are stored in, if the expression gives one of the two
     number   if they are numbers, the default of the one that it gives
+    is_flag  whether it is a Python bool
     """
 
     def __init__(self, before: Any, function: Block, word: str) -> None:
@@ -125,9 +130,11 @@ class _Operand:
         self.word = word
         self.dtype: DType | None = None
         self.number: DType | None = None
+        self.is_flag = False
 
     def traced(self) -> list[Any]:
         value = run(self.function)
+        self.is_flag = is_flag(value)
         if is_tensorable(value) and type_of(value).shape == () == type_of(self.before).shape:
             self.number = common_number(self.before, value)
             dtype = common_dtype(self.before, value) if self.number is None else storage(self.number)

@@ -38,6 +38,7 @@ from autograph.operators.loop_variables import (
     changes_kind,
     first_outgrown,
     identifier,
+    with_staged_lists,
 )
 from autograph.operators.raising import check_refused, forget_refused, refuse_handlers, refused, stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
@@ -65,14 +66,16 @@ from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
+from runtime.ops.flags import is_flag
 from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import as_shape, widen
 from runtime.staged_list import StagedList
 from runtime.types import TensorType
 
-# Each round widens a type or adds a carry; a loop that needs more than this many never settles.
-_ROUNDS = 20
+# Each round widens a type or adds a carry. A type goes from variable to variable (`z2 = z1; z1 = z0`) one a round, so a
+# loop that needs more rounds than this, and so many for each of its values, never settles.
+_ROUNDS, _ROUNDS_EACH = 20, 3
 
 
 class Loop:
@@ -152,7 +155,9 @@ class Loop:
 
         None where the loop around has to be traced again anyway: then this one has gone on with the types found so far.
         """
-        for _ in range(_ROUNDS):
+        rounds = 0
+        while rounds < _ROUNDS + _ROUNDS_EACH * len(self.leaves):
+            rounds += 1
             try:
                 settled = self.attempt()
             except (NeedsAttributes, NeedsStagedLists):
@@ -477,6 +482,11 @@ class Loop:
             if variable.slot.get() is not UNSET:
                 value = as_staged(variable.slot.label, structure, value, builder)
                 outgrown = first_outgrown(variable.slot.label, structure, value)
+                if outgrown is not None and (variable.born_inside or variable.initial is None):
+                    with builder:
+                        variable.adopt(with_staged_lists(variable.slot.label, structure, value))
+                    stable = False
+                    continue
                 if outgrown is not None:
                     label, held, now = outgrown
                     self.must_be_staged(label, variable.slot if held is structure else held, now)
@@ -527,7 +537,8 @@ class Loop:
             raise changes_kind(leaf, result)
         before = leaf.type, leaf.number
         leaf.carry(*self.join(leaf, result))
-        return before == (leaf.type, leaf.number)
+        relied_on = not is_flag(result) and leaf.is_no_flag()
+        return before == (leaf.type, leaf.number) and not relied_on
 
     def join(self, leaf: Leaf, result: Any) -> tuple[TensorType, DType | None]:
         """The type (and default of the number) that covers a leaf at the start of an iteration and after it."""

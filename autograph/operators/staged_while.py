@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from autograph.errors import StagingError, user_location
 from autograph.operators.containers import NeedsStagedLists
 from autograph.operators.frame import Frame
 from autograph.operators.loop_lists import (
@@ -60,8 +61,9 @@ def stage_while(
             pass  # the next attempt takes the objects apart
         except NeedsStagedLists as needed:
             remember_lists(memory, needed.requests)
-            for request in needed.requests:
-                stage_list(request, frame)
+            made = [stage_list(request, frame) for request in needed.requests]
+            if all(each is None for each in made):
+                raise _unreachable_list(needed.requests[0].label) from None
         except OperatorNotAllowedInGraphError:
             # A tensor as the index of a Python list: all lists in sight become staged, and those that turn out to be
             # only read become Python's own again.
@@ -76,3 +78,12 @@ def stage_while(
         frame = look_around()
     for owner, items in read_only:
         give_back(owner, items, blocks)
+
+
+def _unreachable_list(label: str) -> StagingError:
+    return StagingError(
+        f"'{label}' is a list that a loop on tensors makes, and makes longer or shorter in a later iteration",
+        location=user_location(),
+        cause="its length is known only at run time, so it must be part of the program from the start",
+        fix=f"create '{label}' before the loop",
+    )

@@ -12,7 +12,7 @@ import runtime.ops.operators  # noqa: F401  installs the operators of tensors
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, absences, plain
 from autograph.operators.choices import Choice, truth_of
-from autograph.operators.structure import flatten
+from autograph.operators.structure import children, flatten, same_structure
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
@@ -23,6 +23,8 @@ from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.compare import logical_and, not_equal
 from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
 from runtime.ops.values import common_default, default_of
+from runtime.ragged.tensor import RaggedTensor
+from runtime.sparse import SparseTensor
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.types import TensorType
@@ -34,6 +36,8 @@ DECIDED = frozenset({bool, int, float, str, type(None)})
 UNSTAGED = frozenset({tuple, dict, set, frozenset, range, str})
 # Types of values that are no tensors and hide none.
 _PLAIN = DECIDED | UNSTAGED | {bytes}
+# Structures of tensors that are none themselves, and say so when they are converted.
+_STRUCTURES = frozenset({RaggedTensor, SparseTensor})
 
 
 def symbolic(value: Any) -> SymbolicTensor | None:
@@ -46,7 +50,7 @@ def symbolic(value: Any) -> SymbolicTensor | None:
     if kind is list:
         value = moved(value)
         return None if value is None else convert_to_tensor(value)  # type: ignore[return-value]
-    if not hasattr(kind, "__tf_tensor__"):
+    if kind in _STRUCTURES or not hasattr(kind, "__tf_tensor__"):
         return None
     tensor = convert_to_tensor(value)
     return tensor if type(tensor) is SymbolicTensor else None
@@ -119,6 +123,11 @@ def same_python_value(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and one.shape == other.shape and bool(np.array_equal(one, other))
+    items = None if isinstance(one, (list, dict)) else children(one)
+    if items is not None:  # `==` would compute with the tensors in it
+        return same_structure(one, other) and all(
+            same_python_value(item, another) for (_, item), (_, another) in zip(items, children(other) or ())
+        )
     try:
         # Not equal to itself but the same text: a nan. And 0.0 is not -0.0.
         return bool(one == other or one != one) and (not is_weak(one) or repr(one) == repr(other))

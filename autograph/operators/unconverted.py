@@ -34,6 +34,10 @@ def explanation(cause: str, fix: str) -> str:
     lines = [] if location is None else location.describe().splitlines()
     frame = _user_frame()
     own = _reason(frame) if frame is not None else []
+    caller = _user_frame(frame) if frame is not None and frame.f_code.co_filename == "<string>" else None
+    if own and caller is not None:  # what `dataclass` has made is at no place
+        location = location_of(caller.f_code, caller.f_lineno, caller.f_lasti)
+        lines = location.describe().splitlines()
     if not own and location is not None:
         own = _of_display(location)
     return "".join(f"\n  {line}" for line in [*lines, *(own or _cause_and_fix(cause, fix))])

@@ -6,6 +6,7 @@ broadcast one False (True).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +19,11 @@ from runtime.ops.arrays.slicing import getitem
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_operand, quick_scalar
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import arithmetic, compare
+from runtime.ops.flags import flag_of, flagged, is_flag
 from runtime.ops.linalg import matrix_products
 from runtime.ops.numpy import array_methods, protocol
 from runtime.ops.numpy.ufuncs import Promotion, common, find
+from runtime.ops.staged_number import as_number
 from runtime.ops.table import OPS
 from runtime.shapes import as_shape, broadcast
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -32,9 +35,12 @@ def _is_foreign(value: Any) -> bool:
     return getattr(type(value), "__ag_priority__", 0) > 0
 
 
-def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Callable, Callable]:
-    """The operator and its reflected form, with a short way for two tensors of one dtype, and for one and a number."""
-    op = OPS[row]
+def _operator(name: str, function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Callable, Callable]:
+    """The operator and its reflected form, with a short way for two tensors of one dtype, and for one and a number.
+
+    name: that of the operator in the module `operator`.
+    """
+    op, of_numbers = OPS[row], getattr(operator, name)
 
     def forward(self: Any, other: Any) -> Any:
         try:
@@ -48,6 +54,8 @@ def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Ca
                     return apply(op, (self, scalar))
             elif _is_foreign(other):
                 return NotImplemented
+            if flag_of(self) is not None or flag_of(other) is not None:
+                return of_numbers(as_number(self), as_number(other))
             return function(*common(self, other)) if Promotion.enabled else function(self, other)
         except leaving():
             raise
@@ -60,6 +68,8 @@ def _operator(function: Callable[..., Tensor], row: str, kinds: str) -> tuple[Ca
                     return apply(op, (scalar, self))
             elif _is_foreign(other):
                 return NotImplemented
+            if flag_of(self) is not None or flag_of(other) is not None:
+                return of_numbers(as_number(other), as_number(self))
             return function(*common(other, self)) if Promotion.enabled else function(other, self)
         except leaving():
             raise
@@ -79,8 +89,9 @@ def _number(tensor: Any, number: float | int, kinds: str) -> Tensor | None:
     return quick_scalar(number, tensor.dtype) if tensor.__class__ is EagerTensor else None
 
 
-def _logic(logical: Callable[..., Tensor], bitwise: Callable[..., Tensor]) -> tuple[Callable, Callable]:
+def _logic(name: str, logical: Callable[..., Tensor], bitwise: Callable[..., Tensor]) -> tuple[Callable, Callable]:
     """`&`, `|`, `^`: logic on bools, bits on integers."""
+    of_numbers = getattr(operator, name)
 
     def function(x: Any, y: Any) -> Tensor:
         if Promotion.enabled:
@@ -88,11 +99,20 @@ def _logic(logical: Callable[..., Tensor], bitwise: Callable[..., Tensor]) -> tu
         x, y = operands(bitwise.row.label, x, y)  # type: ignore[attr-defined]
         return (logical if x.dtype is dtypes.bool_ else bitwise)(x, y)
 
+    def of_flags(x: Any, y: Any) -> Any:
+        if x.__class__ is int or y.__class__ is int:
+            return of_numbers(as_number(x), as_number(y))
+        return flagged(function(x, y), x, y) if is_flag(x) and is_flag(y) else function(x, y)
+
     def forward(self: Any, other: Any) -> Any:
-        return NotImplemented if _is_foreign(other) else function(self, other)
+        if _is_foreign(other):
+            return NotImplemented
+        return function(self, other) if flag_of(self) is None else of_flags(self, other)
 
     def reflected(self: Any, other: Any) -> Any:
-        return NotImplemented if _is_foreign(other) else function(other, self)
+        if _is_foreign(other):
+            return NotImplemented
+        return function(other, self) if flag_of(self) is None else of_flags(other, self)
 
     return forward, reflected
 
@@ -101,7 +121,7 @@ def _power(forward: Callable, reflected: Callable) -> tuple[Callable, Callable]:
     """`x ** 2` is a square: faster, and differentiable without a logarithm."""
 
     def power(self: Any, other: Any) -> Any:
-        if other.__class__ is int and other == 2:
+        if other.__class__ is int and other == 2 and flag_of(self) is None:
             return arithmetic.square(self)
         return forward(self, other)
 
@@ -114,12 +134,16 @@ def _invert(self: Any) -> Tensor:
 
 
 def _negative(self: Any) -> Tensor:
+    if flag_of(self) is not None:
+        return -as_number(self)
     x = convert_to_tensor(self)
     # Unsigned integers wrap around, as NumPy's do; the op of TensorFlow's name has none.
     return arithmetic.subtract(call("zeros_like", x), x) if x.dtype.is_unsigned else arithmetic.negative(x)
 
 
 def _absolute(self: Any) -> Tensor:
+    if flag_of(self) is not None:
+        return as_number(self)
     x = convert_to_tensor(self)
     return x if x.dtype.is_unsigned else arithmetic.abs(x)
 
@@ -127,12 +151,15 @@ def _absolute(self: Any) -> Tensor:
 def _equality(negated: bool) -> Callable[[Any, Any], Any]:
     function = compare.not_equal if negated else compare.equal
     label = "NotEqual" if negated else "Equal"
+    of_numbers = operator.ne if negated else operator.eq
 
     def compare_elements(self: Any, other: Any) -> Any:
         if other is None:
             return negated
         if _is_foreign(other):
             return NotImplemented
+        if flag_of(self) is not None and other.__class__ in (int, float):
+            return of_numbers(as_number(self), other)
         if not is_tensor_like(other) and not _comparable(other):
             return NotImplemented
         x, y = common(self, other) if Promotion.enabled else operands(label, self, other)
@@ -140,7 +167,7 @@ def _equality(negated: bool) -> Callable[[Any, Any], Any]:
             broadcast(x._shape, y._shape)
         except ValueError:
             return convert_to_tensor(negated)
-        return function(x, y)
+        return flagged(function(x, y), self, other) if is_flag(self) and is_flag(other) else function(x, y)
 
     return compare_elements
 
@@ -167,32 +194,32 @@ def _simple(function: Callable[..., Any]) -> tuple[Callable, Callable]:
 _ORDERED = "iuf"
 _NUMBERS = "iufc"
 _BINARY: dict[str, tuple[Callable, Callable]] = {
-    "add": _operator(arithmetic.add, "add", _NUMBERS),
-    "sub": _operator(arithmetic.subtract, "subtract", _NUMBERS),
-    "mul": _operator(arithmetic.multiply, "multiply", _NUMBERS),
-    "truediv": _operator(arithmetic.divide, "divide", "fc"),
-    "floordiv": _operator(arithmetic.floordiv, "floordiv", _ORDERED),
-    "mod": _operator(arithmetic.floormod, "floormod", _ORDERED),
-    "pow": _power(*_operator(arithmetic.pow, "pow", _NUMBERS)),
+    "add": _operator("add", arithmetic.add, "add", _NUMBERS),
+    "sub": _operator("sub", arithmetic.subtract, "subtract", _NUMBERS),
+    "mul": _operator("mul", arithmetic.multiply, "multiply", _NUMBERS),
+    "truediv": _operator("truediv", arithmetic.divide, "divide", "fc"),
+    "floordiv": _operator("floordiv", arithmetic.floordiv, "floordiv", _ORDERED),
+    "mod": _operator("mod", arithmetic.floormod, "floormod", _ORDERED),
+    "pow": _power(*_operator("pow", arithmetic.pow, "pow", _NUMBERS)),
     "matmul": _simple(_matmul),
     "divmod": _simple(_divmod),
-    "and": _logic(compare.logical_and, compare.bitwise_and),
-    "or": _logic(compare.logical_or, compare.bitwise_or),
-    "xor": _logic(compare.logical_xor, compare.bitwise_xor),
-    "lshift": _operator(compare.left_shift, "left_shift", "iu"),
-    "rshift": _operator(compare.right_shift, "right_shift", "iu"),
+    "and": _logic("and_", compare.logical_and, compare.bitwise_and),
+    "or": _logic("or_", compare.logical_or, compare.bitwise_or),
+    "xor": _logic("xor", compare.logical_xor, compare.bitwise_xor),
+    "lshift": _operator("lshift", compare.left_shift, "left_shift", "iu"),
+    "rshift": _operator("rshift", compare.right_shift, "right_shift", "iu"),
 }
 _COMPARISONS: dict[str, Callable] = {
-    "lt": _operator(compare.less, "less", _ORDERED)[0],
-    "le": _operator(compare.less_equal, "less_equal", _ORDERED)[0],
-    "gt": _operator(compare.greater, "greater", _ORDERED)[0],
-    "ge": _operator(compare.greater_equal, "greater_equal", _ORDERED)[0],
+    "lt": _operator("lt", compare.less, "less", _ORDERED)[0],
+    "le": _operator("le", compare.less_equal, "less_equal", _ORDERED)[0],
+    "gt": _operator("gt", compare.greater, "greater", _ORDERED)[0],
+    "ge": _operator("ge", compare.greater_equal, "greater_equal", _ORDERED)[0],
     "eq": _equality(False),
     "ne": _equality(True),
 }
 _UNARY: dict[str, Callable] = {
     "neg": _negative,
-    "pos": lambda self: convert_to_tensor(self),
+    "pos": lambda self: convert_to_tensor(self) if flag_of(self) is None else as_number(self),
     "abs": _absolute,
     "invert": _invert,
 }

@@ -26,6 +26,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.dispatch import call
+from runtime.ops.flags import flag_of, flagged
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import TensorShape
 from runtime.tensor import SymbolicTensor, Tensor
@@ -177,6 +178,15 @@ def _beside(values: Any) -> Any:
     return [tensor(v) if type(v) is StagedNumber else v for v in values]
 
 
+def as_number(value: Any) -> Any:
+    """A Python bool of the program as the number that it is in Python, too; any other value as it is."""
+    flag = flag_of(value)
+    if flag is None:
+        return value
+    flag.use()
+    return StagedNumber(call("cast", value, dtype=dtypes.int32), dtypes.int32)
+
+
 def as_dtype(tensor: Any, dtype: DType) -> Tensor:
     """A tensor of numbers in another dtype; an integer that this can't hold is an error when the program runs."""
     if tensor.dtype is dtype:
@@ -293,6 +303,9 @@ def _binary(name: str, of_numbers: Callable[[Any, Any], Any]) -> tuple[Callable,
     def apply(x: Any, y: Any, self: StagedNumber, other: Any) -> Any:
         if is_number(other):
             return of_numbers(x, y)
+        if flag_of(other) is not None:
+            number = as_number(other)
+            return of_numbers(self, number) if x is self else of_numbers(number, self)
         if not _is_operand(other) or hasattr(other, "__ag_elementwise__"):
             return NotImplemented
         tensor = convert_to_tensor(other)
@@ -326,13 +339,13 @@ def _comparison(name: str, op: str) -> Callable:
     function = getattr(operator, name)
 
     def compare(self: StagedNumber, other: Any) -> Any:
-        other = _plain(other)
+        other = as_number(_plain(other))
         if is_number(other):
             own = self.tensor.dtype
             if own.is_integer and type(other) in (int, bool) and own.min <= other <= own.max:
-                return call(op, self.tensor, _constant(int(other), own))
+                return flagged(call(op, self.tensor, _constant(int(other), own)))
             dtype = dtypes.float64 if self.kind is float or _is_float(other) else dtypes.int64
-            return call(op, as_storage(self, dtype), as_storage(other, dtype))
+            return flagged(call(op, as_storage(self, dtype), as_storage(other, dtype)))
         if other is None or not _is_operand(other) or hasattr(other, "__ag_elementwise__"):
             return NotImplemented
         tensor = convert_to_tensor(other)

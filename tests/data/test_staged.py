@@ -361,6 +361,61 @@ def test_a_mapped_function_with_a_tensor_of_the_program():
         f(ag.constant(2, ag.int64))
 
 
+_NUMBERS, _LENGTHS = ag.constant([3.0, 0.0, 2.0, 5.0, 1.0]), ag.constant([2, 0, 3, 1, 2])
+MADE_OF_TENSORS = {
+    "scan from a tensor": lambda x, n: _slices(x).scan(ag.constant(0.0), lambda s, v: (s + v, s * v)),
+    "scan from a number": lambda x, n: _slices(x).scan(0.0, lambda s, v: (s + v, s * v)),
+    "scan from what is computed": lambda x, n: _slices(x).scan((x[0], 0), lambda s, v: ((s[0] + v, 1), s[0] * v)),
+    "padding": lambda x, n: _vectors(n).padded_batch(2, padding_values=-1),
+    "padding with a tensor": lambda x, n: _vectors(n).padded_batch(2, padding_values=ag.constant(-1)),
+    "padding with what is computed": lambda x, n: _vectors(n).padded_batch(2, padding_values=n[2]),
+    "buckets": lambda x, n: _vectors(n).bucket_by_sequence_length(
+        lambda row: ag.size(row), [2], [2, 2], padding_values=ag.constant(-1)
+    ),
+    "weights": lambda x, n: Dataset.sample_from_datasets([_slices(x), _slices(-x)], weights=[0.3, 0.7], seed=3),
+    "weights with a zero": lambda x, n: Dataset.sample_from_datasets([_slices(x), _slices(-x)], weights=[1.0, 0.0]),
+    "weights that are computed": lambda x, n: Dataset.sample_from_datasets(
+        [_slices(x), _slices(-x)], weights=x[2:4] / 7, seed=3
+    ),
+    "a counter": lambda x, n: Dataset.counter(2, ag.constant(3, ag.int64)).take(3),
+    "a counter from what is computed": lambda x, n: Dataset.counter(ag.cast(n[0], ag.int64)).take(3),
+    "resampling": lambda x, n: _slices(n).rejection_resample(lambda v: v % 2, [0.5, 0.5], seed=1).map(lambda c, v: v),
+    "resampling from known shares": lambda x, n: (
+        _slices(n).rejection_resample(lambda v: v % 2, [0.5, 0.5], [0.6, 0.4], seed=1).map(lambda c, v: v)
+    ),
+}
+
+
+def _slices(x):
+    return Dataset.from_tensor_slices(x)
+
+
+def _vectors(lengths):
+    return _slices(lengths).map(lambda length: ag.range(length))
+
+
+@pytest.mark.parametrize("name", MADE_OF_TENSORS)
+def test_made_in_a_function(name):
+    def run(x, n):
+        total, place = 0.0, 1.0
+        for element in MADE_OF_TENSORS[name](x, n):
+            total += ag.reduce_sum(ag.cast(element, ag.float32)) * place
+            place += 1.0
+        return total, place
+
+    expected = [float(v) for v in run(_NUMBERS, _LENGTHS)]
+    assert [float(v) for v in ag.function(run)(_NUMBERS, _LENGTHS)] == expected
+
+
+def test_weights_that_no_dataset_has():
+    @ag.function
+    def f(x):
+        return _drawn(Dataset.sample_from_datasets([_slices(x), _slices(x)], weights=-x))
+
+    with pytest.raises(ValueError, match="must not be negative"):
+        f(ag.constant([1.0, 2.0]))
+
+
 def test_scalars_have_no_rows():
     for split in (lambda ds: ds.rebatch(3), lambda ds: ds.unbatch()):
         with pytest.raises(ValueError, match=r"scalars \(TensorSpec.*batch\(\) makes vectors"):

@@ -1,13 +1,17 @@
-"""Ctrl-C ends a native loop. Each program runs in a process of its own, which would never end by itself."""
+"""Ctrl-C ends a native loop, also one that would never end by itself."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+import autograph as ag
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -93,3 +97,55 @@ def test_interrupt(text, tmp_path):
 def test_a_handler_that_returns_lets_the_loop_go_on(tmp_path):
     done = run(HANDLER, tmp_path)
     assert done.stdout == "went on\n" and done.returncode == 0, done.stderr
+
+
+def _unused(x):
+    count = 0.0
+    while x > 0.0:
+        count += 1.0
+    return x
+
+
+def _unused_deep_inside(x):
+    count = 0.0
+    if x > -9.0:
+        for _ in ag.range(3):
+            while x > 0.0:
+                count += 1.0
+    return x
+
+
+def _with_a_flag(x):
+    done, count = False, 0
+    while not done and x > 0.0:
+        count += 1
+    return x
+
+
+def _result(x):
+    count = x * 0.0
+    while x > 0.0:
+        count += 1.0
+    return count
+
+
+def _differentiated(x):
+    with ag.GradientTape() as tape:
+        tape.watch(x)
+        y = _unused(x) * x
+    return tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("jit", [None, True])
+@pytest.mark.parametrize("program", [_unused, _unused_deep_inside, _with_a_flag, _result, _differentiated])
+def test_a_loop_whose_test_never_changes(program, jit):
+    """It doesn't end in Python, whether or not something needs its results."""
+    f = ag.function(program, jit_compile=jit)
+    assert float(f(ag.constant(-1.0))) == float(program(ag.constant(-1.0)))
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            f(ag.constant(1.0))
+    finally:
+        timer.cancel()

@@ -226,8 +226,28 @@ def two_loops(w, u, x, places):
         w.assign(w * 1.5)
 
 
-IN_PLACE = [one, two_after_each_other, computed_before_it_is_assigned, two_variables, nested_loops, in_a_branch,
-            changed_after_the_loop, two_loops]  # fmt: skip
+def scattered(w, u, x, places):
+    for i in places:
+        w.scatter_nd_update([[i]], [x[i % 40]])
+        w.scatter_nd_add([[i % 40], [i]], [1.0, x[3]])
+
+
+def scattered_rows(w, u, x, places):
+    for i in places:
+        u.scatter_update(ag.IndexedSlices(ag.stack([w[:30], w[10:]]), [0, i // 5 - i // 7]))
+        w.scatter_sub(ag.IndexedSlices([x[0], 2.0, x[1]], [1, i, i % 40]))
+
+
+def scattered_from_tensors(w, u, x, places):
+    for i in places:
+        w.scatter_nd_max(ag.reshape(places % 20 + i, [5, 1]), x[:5] * 40.0)
+        w.scatter_nd_min(ag.reshape(ag.stack([3, i, 5]), [3, 1]), x[:3])
+
+
+IN_PLACE = [
+    one, scattered, scattered_rows, scattered_from_tensors, two_after_each_other, computed_before_it_is_assigned,
+    two_variables, nested_loops, in_a_branch, changed_after_the_loop, two_loops,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("last", [3, 60])
@@ -249,9 +269,10 @@ def test_elements_of_variables_as_eager(program, compiled, last):
     assert found[0][0] == ("failed" if last == 60 or program is nested_loops else "finished")
 
 
-def test_a_trip_that_assigns_an_element_copies_nothing():
+@pytest.mark.parametrize("program", [one, scattered, scattered_rows], ids=lambda p: p.__name__)
+def test_a_trip_that_assigns_an_element_copies_nothing(program):
     w, u = ag.Variable(np.zeros(40, np.float32)), ag.Variable(np.zeros((2, 30), np.float32))
     x, places = ag.TensorSpec([40], ag.float32), ag.TensorSpec([None], ag.int32)
-    graph = ag.function(one).get_concrete_function(w, u, x, places).graph
+    graph = ag.function(program).get_concrete_function(w, u, x, places).graph
     before, _, trips = lower(graph).text.partition("while ")
     assert "np.empty(" in before and trips and "np.empty(" not in trips

@@ -25,6 +25,7 @@ from runtime.codegen.symbolic.ranges import Atom, Range, index_of, learn_inside,
 from runtime.dtypes import bool_, float32
 from runtime.graph.ir import Node, Value
 from runtime.graph.making import known_array
+from runtime.graph.structural import ASSIGN
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64
 from runtime.ops.table import OPS
@@ -153,13 +154,20 @@ def _write(
         depth = len(places.table) - len(places.inner)
         each = len(new.items) * depth // len(ref.items)
         numbers = _numbers(low, indices)
+        stores: list[ir.Statement] = []
+        fails_first = _fails_first(low, node)
         for k in range(len(ref.items) // depth):
             own = slice(k * depth, (k + 1) * depth)
             at = _start(low, node, ref.items[own], places, ir.as_expr(k), places.outer, numbers[own])
             start = at if each == 1 else low.atom(at, "at")
-            for j, item in enumerate(new.items[k * each : (k + 1) * each]):
-                low.add(store(start + j if j else start, item))
+            stores += [store(start + j if j else start, v) for j, v in enumerate(new.items[k * each : (k + 1) * each])]
+            if not fails_first:
+                low.add(*stores)
+                stores = []
+        low.add(*stores)
     else:
+        if _fails_first(low, node):
+            _walk(low, node, indices, places, None)
         source = low.solid(new)
         _walk(low, node, indices, places, lambda place, origin: store(place, ir.load(source.buffer.variable, origin)))
     low.define(node.outputs[0], total)
@@ -232,9 +240,15 @@ class _Flags:
             low.define(output, Array(found, dims) if dims else Scalar(low.assign(ir.load(found.variable, 0)), bool_))
 
 
-def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Body) -> None:
+def _fails_first(low: Lowering, node: Node) -> bool:
+    """Whether all index vectors must be checked before an element changes: an error leaves the old value of a variable
+    in the memory (see `buffer_reuse.commits_in_step`)."""
+    return any(user.op is ASSIGN for user in low.region.users.get(node.outputs[0], ()))
+
+
+def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Body | None) -> None:
     """Adds a loop over the index vectors. body(place, number): the statement for an element of the table, given its
-    offset and its number among the selected elements."""
+    offset and its number among the selected elements; None only to check the vectors."""
     positions = low.array(indices)
     depth = len(places.table) - len(places.inner)
     count, inner = low.atom(product(places.outer)), low.atom(product(places.inner))
@@ -242,7 +256,9 @@ def _walk(low: Lowering, node: Node, indices: Value, places: Places, body: Body)
     with low.nested() as block:
         parts = [ir.load(positions.buffer.variable, i if depth == 1 else i * depth + axis) for axis in range(depth)]
         start = _start(low, node, parts, places, i, places.outer)
-        if inner == ir.ONE:
+        if body is None:
+            pass
+        elif inner == ir.ONE:
             low.add(body(start, i))
         else:
             at = low.atom(start, "at")

@@ -199,6 +199,7 @@ SCATTER_UPDATE = register(
             Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
         ),
         is_update=True,
+        fails_first=True,
         by_parts=True,
         needs_no_constants=True,
     )
@@ -213,6 +214,7 @@ SCATTER_ADD = register(
             Sample(((3, 2), (2, 1), (2, 2)), fixed={1: _ND}), Sample(((3, 2), (2, 2), (2,)), fixed={1: _PAIRS}),
         ),
         is_update=True,
+        fails_first=True,
         joins="add",
         rounds_once=_updates_once,
         by_parts=True,
@@ -278,6 +280,7 @@ SCATTER_MAX = register(
         doc="A tensor with the larger of slices and updates at index vectors. Two more results say for each update "
         "whether the element kept its value, and whether it has the value of the update.",
         is_update=True,
+        fails_first=True,
         joins="maximum",
         rounds_once=lambda node: True,
         needs_no_constants=True,
@@ -290,6 +293,7 @@ SCATTER_MIN = register(
         doc="A tensor with the smaller of slices and updates at index vectors. Two more results say for each update "
         "whether the element kept its value, and whether it has the value of the update.",
         is_update=True,
+        fails_first=True,
         joins="minimum",
         rounds_once=lambda node: True,
         needs_no_constants=True,
