@@ -186,7 +186,9 @@ def _function(text: str | Callable[[int], str], names: Sequence[str]) -> Functio
 
 @functools.cache
 def _code(text: str) -> CodeType:
-    return next(each for each in compile(text, "<string>", "exec").co_consts if isinstance(each, CodeType))
+    namespace: dict[str, Any] = {}
+    exec(text, namespace)
+    return next(each.__code__ for each in namespace.values() if type(each) is FunctionType)
 
 
 def _named(function: Any, cls: type, name: str) -> Any:

@@ -3,6 +3,7 @@
 | relied on | tried by | where the trial fails |
 | --- | --- | --- |
 | counts of references | `ALONE` | nothing is changed in place, and values count as in use |
+| what the garbage collector knows of iterators | `SEES_ITERATORS` | each counts as holding everything |
 | rules of the bytecode | `understands` | variables count as read, and expressions as waiting for all that they name |
 | which instructions set variables | `require_writes` | nothing is staged: an error says why |
 | names in code objects | `RENAMES` | methods and signatures are made in the standard library's way |
@@ -17,18 +18,20 @@ refused, but none computes anything else. All trials together take less than a m
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import linecache
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import CodeType, FunctionType, TracebackType
 from typing import Any
 
 from runtime import bytecode
 from runtime.by_code import remembered
 
-TRIALS = ("references", "bytecode", "names")
+TRIALS = ("references", "iterators", "bytecode", "names")
 VARIABLE = "AUTOGRAPH_UNKNOWN_INTERPRETER"
 _VERSION = ".".join(map(str, sys.version_info[:2]))
 # Threads change counts of references while they are read there, and the interpreter leaves some out.
@@ -75,6 +78,42 @@ def _count_alone() -> int:
 
 ALONE = _count_alone()
 """What `sys.getrefcount(x.name)` gives for a value that nothing but the attribute holds; 0 where counts don't tell."""
+
+
+# --- iterators ------------------------------------------------------------------------------------------------------
+
+
+def _see_iterators() -> bool:
+    """Whether the garbage collector tells what iterators and generators that wait run over and hold."""
+    if _is_left_out("iterators"):
+        return False
+
+    def generator(make: Callable[[], list[Any]]) -> Iterator[Any]:
+        own = [1]
+        for each in make():
+            yield each, own
+
+    items = [0]
+    waiting = generator(lambda: items)
+    _, own = next(waiting)
+    held = referents(waiting)
+    # The list that a loop runs over stands on the stack itself (Python 3.15), or in an iterator.
+    is_run_over = any(each is items or any(it is items for it in gc.get_referents(each)) for each in held)
+    found = [is_run_over, any(each is own for each in held), (items,) in gc.get_referents(partial(len, items))]
+    found += [any(each is items for each in gc.get_referents(it)) for it in (iter(items), reversed(items))]
+    found.append(any(type(each) is type(iter(items)) for each in gc.get_referents(enumerate(items))))
+    return all(found)
+
+
+def referents(generator: Any) -> list[Any]:
+    """What a generator that waits refers to: its variables' values, and those that its expressions hold."""
+    frame = generator.gi_frame
+    found = () if frame is None else gc.get_referents(generator if sys.version_info >= (3, 11) else frame)
+    return [each for each in found if each is not frame.f_globals and each is not frame.f_builtins]
+
+
+SEES_ITERATORS = _see_iterators()
+"""Whether `gc.get_referents` tells what iterators hold; elsewhere they count as holding everything."""
 
 
 # --- bytecode -------------------------------------------------------------------------------------------------------
@@ -235,7 +274,8 @@ def _writes_are_right() -> bool:
 
 def doubt() -> str:
     """What to add to the cause of a refusal that may be owed to a trial that has failed; else empty."""
-    failed = [*["reference counts"] * (not ALONE), *["bytecode"] * (not reads_bytecode())]
+    failed = [*["reference counts"] * (not ALONE), *["garbage collector"] * (not SEES_ITERATORS)]
+    failed += ["bytecode"] * (not reads_bytecode())
     if not failed:
         return ""
     return (

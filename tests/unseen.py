@@ -7,6 +7,7 @@ What is pretended, `--unseen`:
 opcodes      no instruction of the bytecode has a name that is known
 counts       counts of references are one higher than usual
 references   counts of references don't see what variables and expressions hold
+iterators    the garbage collector doesn't know what iterators hold
 names        code objects can't be given other names
 
 A test may then be refused what it computes elsewhere, if the error gives the interpreter as the reason: it counts as an
@@ -25,7 +26,9 @@ from typing import Any
 import pytest
 
 # The trials that fail then; processes that tests start are told by name.
-FAILING = {"opcodes": "bytecode", "counts": "", "references": "references", "names": "names"}
+FAILING = {
+    "opcodes": "bytecode", "counts": "", "references": "references", "iterators": "iterators", "names": "names"
+}  # fmt: skip
 # Tests of what can't be had without the names: the cost of the search, its precision, and what is read by them.
 NAMED = {
     "tests/operators/test_exchanged_and_changed.py": ["test_what_may_be_one_is_looked_up_in_proportion_to_the_program"],
@@ -49,14 +52,14 @@ def pytest_configure(config: pytest.Config) -> None:
     assert "runtime" not in sys.modules, "the project looks at its interpreter when it is imported"
     if pretended in ("counts", "references"):
         _change_counts(pretended)
-    elif pretended == "names":
-        os.environ["AUTOGRAPH_UNKNOWN_INTERPRETER"] = "names"
+    elif pretended in ("iterators", "names"):
+        os.environ["AUTOGRAPH_UNKNOWN_INTERPRETER"] = pretended
     from runtime import bytecode, interpreter
 
     if pretended == "opcodes":
         bytecode.dis = _without_names()  # type: ignore[assignment]
     failing = {"references": not interpreter.ALONE, "bytecode": not interpreter.reads_bytecode()}
-    failing["names"] = not interpreter.RENAMES
+    failing |= {"iterators": not interpreter.SEES_ITERATORS, "names": not interpreter.RENAMES}
     assert [name for name, fails in failing.items() if fails] == [FAILING[pretended]] * bool(FAILING[pretended]), (
         failing
     )

@@ -35,7 +35,7 @@ from autograph.errors import StagingError, is_own_file, user_location
 from autograph.operators.attributes import attributes_of
 from autograph.operators.state import Block, read_cell
 from runtime.bytecode import read_after, read_from, read_in_expression
-from runtime.interpreter import understands
+from runtime.interpreter import SEES_ITERATORS, referents, understands
 from runtime.staged_list import Moved
 from runtime.tensor import EagerTensor, SymbolicTensor
 from runtime.thread_state import propagated
@@ -209,7 +209,7 @@ class _Search:
         waiting, seen = [held], {id(held): held}
         while waiting:
             each = waiting.pop()
-            if self.found(each):
+            if self.found(each) or may_hold_anything(each):
                 return True
             places = None if id(each) in self._without else places_of(each)
             if places is None:
@@ -220,6 +220,16 @@ class _Search:
                     waiting.append(item)
         self._without.update(seen)
         return False
+
+
+def may_hold_anything(held: Any) -> bool:
+    """Whether an object is one of which nobody tells what it holds."""
+    return not SEES_ITERATORS and (type(held) is GeneratorType or _has_referents(held))
+
+
+def _has_referents(held: Any) -> bool:
+    kinds = (partial, KeysView, ValuesView, ItemsView, Iterator)
+    return type(held).__module__ in _WITH_REFERENTS and isinstance(held, kinds)
 
 
 def places_of(held: Any) -> Any:
@@ -239,12 +249,10 @@ def places_of(held: Any) -> Any:
     if kind in (MethodType, BuiltinFunctionType):
         return (held.__self__, getattr(held, "__func__", None))
     if kind is GeneratorType:
-        frame = held.gi_frame
-        found = () if frame is None else gc.get_referents(held if sys.version_info >= (3, 11) else frame)
-        return tuple([each for each in found if each is not frame.f_globals and each is not frame.f_builtins])
+        return tuple(referents(held))
     if isinstance(held, tuple):
         return tuple(held)
-    if kind.__module__ in _WITH_REFERENTS and isinstance(held, (partial, KeysView, ValuesView, ItemsView, Iterator)):
+    if _has_referents(held):
         return tuple(gc.get_referents(held))
     if kind.__module__ == _ITERABLES:
         return attributes_of(held)

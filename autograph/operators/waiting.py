@@ -14,7 +14,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from autograph.operators.calls import is_library
-from autograph.operators.live import ATOMS, frames_from, places_of
+from autograph.operators.live import ATOMS, frames_from, may_hold_anything, places_of
 from runtime.bytecode import Place, places_at
 from runtime.interpreter import understands
 
@@ -78,7 +78,7 @@ def _reach(held: list[Any], value: Any, originals: Originals) -> bool:
     waiting, seen = list(held), {id(each): each for each in held}
     while waiting:
         each = waiting.pop()
-        if each is value:
+        if each is value or may_hold_anything(each):
             return True
         if _is_harmless(each):
             continue
