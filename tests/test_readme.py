@@ -15,6 +15,12 @@ def blocks() -> list[tuple[str, str, int]]:
     return [(m[1], m[2], README.count("\n", 0, m.start()) + 2) for m in BLOCK.finditer(README)]
 
 
+def commands() -> list[str]:
+    """The blocks that are marked as commands of CI."""
+    marked = re.findall(r"^<!-- ci -->\n```bash\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return [block.removesuffix("\n") for block in marked]
+
+
 def test_it_renders_on_a_package_index():
     """Where there is no repository around it: no link and no picture is relative."""
     assert re.findall(r"\]\((?!https?:)([^)]+)\)", README) == []
@@ -26,8 +32,8 @@ def test_files_are_there(path):
 
 
 def test_two_commands_are_marked_for_ci():
-    marked = re.findall(r"^<!-- ci -->\n```bash\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    assert [command.count("\n") for command in marked] == [1, 1]
-    assert "examples/quickstart.py" in marked[0]
-    assert "python -m tests" in marked[1]
+    first, second = commands()
+    assert "\n" not in first + second
+    assert "examples/quickstart.py" in first
+    assert "python -m tests" in second
     assert len([language for language, *_ in blocks() if language == "bash"]) == 2

@@ -168,7 +168,7 @@ def _end_turn(f: FunctionBuilder) -> None:
 
 
 def _meet_in_block(f: FunctionBuilder) -> None:
-    f.run("@llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
+    f.run("@llvm.nvvm.barrier0")  # a name that all LLVMs know: newer ones replace it by theirs when they read it
 
 
 def _meet(f: FunctionBuilder) -> None:
