@@ -20,7 +20,8 @@ from runtime.thread_state import propagated
 class Recorder(Protocol):
     """What `ctx.recorders` holds: something that wants to see each op that runs (a GradientTape)."""
 
-    builder: Any  # the builder it was opened in; it sees only the ops of that builder (None: eager)
+    @property
+    def builder(self) -> Any: ...  # the one it was opened in; it sees only the ops of that builder (None: eager)
 
     def is_tracking(self, tensor: Any) -> bool: ...
 
@@ -52,11 +53,15 @@ class Context(threading.local):
     commits    what variables hold by now, while a graph that assigns some runs: {reference: array}; None: nobody asks
     creators   what makes variables in place of their class, outermost first (`variable_creator_scope`)
     variant    what tells traces apart besides their arguments: the replica that runs; None: nothing
+    walking    the number of the tape whose gradient is being made, if a staged block has paused it (`pauses.py`)
+    moving_items  whether a staged list moves its items, which isn't an op in Python
     decide     decide(tensor) answers for a symbolic tensor that Python asks for its truth value; None: it has none
     """
 
     builder: Any = None
     recorders: tuple[Recorder, ...] = ()
+    walking: int | None = None
+    moving_items: bool = False
     device: str | None = None
     traced_in: Any = None
     lifting: Any = None

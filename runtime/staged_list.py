@@ -11,7 +11,8 @@ What a function returns as a `StagedList` arrives outside as a Python list of te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -596,3 +597,24 @@ def resolved(value: Any) -> Any:
     if kind is tuple:
         return tuple([resolved(item) for item in value])
     return {key: resolved(item) for key, item in value.items()} if kind is dict else value
+
+
+def _moves_items(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose ops only move items, which in Python is no operation: a paused tape knows the items on."""
+
+    @functools.wraps(method)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        before, ctx.moving_items = ctx.moving_items, True
+        try:
+            return method(*args, **kwargs)
+        finally:
+            ctx.moving_items = before
+
+    return run
+
+
+for _name in (
+    "_at", "_write", "_slice", "_set_slice", "_delete_slice", "_remove", "__add__", "__radd__", "__iadd__", "__mul__",
+    "__imul__", "extend", "insert", "pop", "copy", "reverse", "reorder",
+):  # fmt: skip
+    setattr(StagedList, _name, _moves_items(getattr(StagedList, _name)))

@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from runtime import nest
-from runtime.autodiff import rules  # noqa: F401 - adjoints of control flow
+from runtime.autodiff import (
+    pauses,
+    rules,  # noqa: F401 - adjoints of control flow
+)
 from runtime.autodiff.breaks import Breaks, silent_rules
 from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
@@ -56,6 +59,7 @@ class GradientTape:
         self.builder: Any = None
         self._used = False
         self._open = False
+        self._number: int | None = None  # of a tape that a staged block has paused
         self._clear()
 
     def _clear(self) -> None:
@@ -92,14 +96,37 @@ class GradientTape:
 
     @contextlib.contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """Pauses the tape for the block. Raises RuntimeError when it isn't recording."""
+        """Pauses the tape for the block. Raises RuntimeError when it isn't recording, UnimplementedError in a traced
+        function for a tape that was opened outside of it."""
         if not self._open:
             raise RuntimeError("Trying to stop recording a tape which is not recording.")
-        self._stop()
+        if ctx.builder is not self.builder:
+            self._need_inside("stop_recording()", "use ag.stop_gradient for what shouldn't count")
+        if self.builder is None:
+            self._stop()
+            try:
+                yield
+            finally:
+                self._start()
+            return
+        if self._number is None:
+            self._number = pauses.next_number()
+        recorders = ctx.recorders
+        ctx.recorders = (*recorders, pauses.Pause(ctx.builder, self._number))
+        self._open = False
         try:
             yield
         finally:
-            self._start()
+            ctx.recorders = recorders
+            self._open = True
+
+    def _need_inside(self, what: str, fix: str) -> None:
+        """Raises an error where a traced function uses a tape that was opened outside of it: to a tape a call is one
+        operation, and what is done while tracing isn't done again by later calls."""
+        if self.builder is None or not pauses.is_inside(ctx.builder, self.builder):
+            pauses.refuse(
+                f"{what} of a tape that was opened outside of the traced function", f"open it inside, or {fix}"
+            )
 
     @staticmethod
     @contextlib.contextmanager
@@ -112,14 +139,16 @@ class GradientTape:
             ctx.recorders = recorders
 
     def reset(self) -> None:
-        """Forgets everything recorded so far."""
+        """Forgets everything recorded so far. Raises UnimplementedError in a staged loop or branch of the tape."""
+        if self._open and ctx.builder is not self.builder:
+            pauses.refuse("reset() in a staged loop or branch would take effect in some runs only", "call it before")
         self._clear()
         self._used = False
 
     def copy(self) -> GradientTape:
         """A copy of the tape, with the same records so far."""
         tape = GradientTape(self._persistent, self._watch_accessed)
-        tape.builder = self.builder
+        tape.builder, tape._number = self.builder, self._number
         tape._calls, tape._tracked = [*self._calls], {**self._tracked}
         tape._reads = {key: [*tensors] for key, tensors in self._reads.items()}
         tape._values = {*self._values}
@@ -140,10 +169,13 @@ class GradientTape:
     def watch(self, tensor: Any) -> None:
         """Watches `tensor` (a tensor, a variable, or a structure of them), so that it has a gradient.
 
-        Raises ValueError for things that aren't tensors. Tensors that aren't floating are ignored, with a warning.
+        Raises ValueError for things that aren't tensors, UnimplementedError in a staged loop or branch for what isn't
+        watched already. Tensors that aren't floating are ignored, with a warning.
         """
         for one in map(variable_of, nest.flatten(tensor)):
-            if isinstance(one, Variable):
+            if isinstance(one, (Variable, Tensor)) and ctx.builder is not self.builder:
+                self._need_watched(one)
+            elif isinstance(one, Variable):
                 self._watch_variable(one)
             elif isinstance(one, Tensor):
                 if not one.dtype.is_differentiable:
@@ -154,6 +186,20 @@ class GradientTape:
                 self._track(one)
             else:
                 raise ValueError(f"Passed in object {one!r} of type {type(one).__name__}, not tf.Tensor or tf.Variable")
+
+    def _need_watched(self, one: Any) -> None:
+        """Raises an error for what a staged block, or a function called while the tape is open, would begin to watch:
+        only the runs that take the block do, and only from there on, which a node of a graph can't say."""
+        if isinstance(one, Variable):
+            is_watched = self.is_watching(one) or (self._watch_accessed and one.trainable)
+        else:
+            is_watched = not one.dtype.is_differentiable or key_of(one) in self._tracked
+        if not is_watched:
+            pauses.refuse(
+                "watch() in a staged loop or branch, or in a traced function that the tape was opened outside of, "
+                "would take effect in some runs only",
+                "watch before it, and hide what shouldn't count by ag.stop_gradient or tape.stop_recording()",
+            )
 
     def _key(self, tensor: Any) -> Hashable:
         return self.builder.use(tensor) if self.builder is not None else id(tensor)
@@ -204,6 +250,8 @@ class GradientTape:
 
     def record_read(self, variable: Variable, tensor: Any) -> None:
         """Called when a variable is read in the tape's builder."""
+        if not self._open:  # paused
+            return
         self.breaks.read(variable, tensor)
         if id(variable) not in self._variables:
             if not (self._watch_accessed and variable.trainable):
@@ -334,11 +382,15 @@ class GradientTape:
 
     def _walk(self, cotangents: Cotangents, flat_sources: list[Any]) -> None:
         keys: set[Any] = {k for source in flat_sources for k in self._source_keys(source)}
-        if self.builder is None:
-            walk_back_eagerly(self._calls, cotangents, self._tracked, keys)  # type: ignore[arg-type]
-        else:
-            mark_growing([call.node for call in self._calls if isinstance(call, NodeCall)])
-            walk_back(self._calls, cotangents, self.is_tracking, lambda t: key_of(t) in keys)
+        before, ctx.walking = ctx.walking, self._number
+        try:
+            if self.builder is None:
+                walk_back_eagerly(self._calls, cotangents, self._tracked, keys)  # type: ignore[arg-type]
+            else:
+                mark_growing([call.node for call in self._calls if isinstance(call, NodeCall)])
+                walk_back(self._calls, cotangents, self.is_tracking, lambda t: key_of(t) in keys)
+        finally:
+            ctx.walking = before
 
     def jacobian(
         self,

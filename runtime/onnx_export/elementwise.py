@@ -63,7 +63,7 @@ def _finite(e: Emitter, x: Ref) -> Ref:
     return e.emit("Not", e.emit("Or", *odd))
 
 
-@lowering("identity", "to_device", "stop_gradient", "ensure_shape", "check_numerics")
+@lowering("identity", "unrecorded", "to_device", "stop_gradient", "ensure_shape", "check_numerics")
 def _identity(e: Emitter, node: Node) -> Ref:
     return e.inputs(node)[0]
 

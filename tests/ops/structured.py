@@ -51,6 +51,7 @@ ELSEWHERE = {
     "py_function_gradient": "asks a tape: tests/autodiff/test_python_calls.py",
     "late": "calls other rows: tests/ops/test_late.py",
     "stop_gradient": "identity, with another gradient: test_table.py",
+    "unrecorded": "identity, with another gradient: test_staged_tapes.py",
     "string_hash": "any value will do: test_table.py has its properties",
 }  # fmt: skip
 

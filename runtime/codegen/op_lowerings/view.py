@@ -68,7 +68,7 @@ def _of_count(low: Lowering, value: Any, dtype: DType) -> ir.Expr | None:
     return ir.Var(name, kind)
 
 
-@emitter("identity", "stop_gradient", "from_replicas", "to_device")
+@emitter("identity", "unrecorded", "stop_gradient", "from_replicas", "to_device")
 def _identity(low: Lowering, node: Node) -> None:
     low.define(node.outputs[0], low.ref(node.inputs[-1]))
 

@@ -110,6 +110,7 @@ RULES: dict[str, Rule] = {
     "logical_or": _of_equals,
     "select": _select,
     "identity": _identity,
+    "unrecorded": _identity,
     "from_replicas": _identity,
     **dict.fromkeys(("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"), _reduction),
 }
