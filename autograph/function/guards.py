@@ -23,7 +23,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from autograph.function.environment import GONE, MISSING, weakly
-from autograph.function.places import CONTAINERS, Place, is_simple
+from autograph.function.places import CONTAINERS, ENVIRONMENT, Place, is_simple
 from autograph.function.reads import Reads
 
 
@@ -68,6 +68,7 @@ class _Snapshot:
 
     def __init__(self, value: Any) -> None:
         self.kind = type(value)
+        value = dict(value) if isinstance(value, ENVIRONMENT) else value
         self.keys = list(value) if isinstance(value, dict) else None
         items = list(value.values() if isinstance(value, dict) else value)
         self.types: list[type] | None = None
@@ -83,6 +84,7 @@ class _Snapshot:
         """Whether a container still has that in it."""
         if type(now) is not self.kind:
             return False
+        now = dict(now) if isinstance(now, ENVIRONMENT) else now
         if self.keys is not None:
             if len(now) != len(self.keys) or list(now) != self.keys:
                 return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import types
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from autograph.function.environment import MISSING
 from autograph.function.places import (
     CONTAINERS,
+    ENVIRONMENT,
     SEQUENCES,
     Attributes,
     Bag,
@@ -22,6 +24,7 @@ from autograph.function.places import (
     Place,
     Step,
     constant,
+    environment,
     is_simple,
     item_of,
     unplaced,
@@ -76,6 +79,8 @@ class ObjectReads:
             return found if member is MISSING else found + self.member(place, owner.kind, name, member)
         if isinstance(owner, (Bag, Attributes, Method, Inner)) or is_opaque(owner):
             return []
+        if owner is os and name in ("environ", "getenv"):
+            return [environment() if name == "environ" else constant(os.getenv)]
         if isinstance(owner, types.ModuleType) and is_library_module(owner.__name__):
             return []
         if isinstance(owner, tuple) and name in getattr(owner, "_fields", ()):
@@ -123,7 +128,7 @@ class ObjectReads:
             return list(owner.items)
         if isinstance(owner, Attributes):
             return self.attribute(owner.owner, key) if type(key) is str else []
-        if isinstance(owner, (*SEQUENCES, dict)):
+        if isinstance(owner, (*SEQUENCES, dict, ENVIRONMENT)):
             return self.value(owner, ("[", key), place.at(("[", key), item_of(owner, key)))
         return self.method(place, "__getitem__")
 
@@ -137,7 +142,7 @@ class ObjectReads:
         self.whole(place)
         if isinstance(owner, SEQUENCES):
             pairs: Iterable[tuple[Any, Any]] = enumerate(owner)
-        elif isinstance(owner, dict):
+        elif isinstance(owner, (dict, ENVIRONMENT)):
             pairs = owner.items()
         elif isinstance(owner, (set, frozenset)):
             return [constant(each) for each in owner if not is_simple(each)]

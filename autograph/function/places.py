@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -11,7 +12,8 @@ from runtime import nest
 
 SIMPLE = frozenset({int, float, complex, bool, str, bytes, type(None)})
 SEQUENCES = (list, tuple, deque)
-CONTAINERS = (*SEQUENCES, dict, set, frozenset)
+ENVIRONMENT = type(os.environ)
+CONTAINERS = (*SEQUENCES, dict, set, frozenset, ENVIRONMENT)
 
 Step = tuple[str, Any]
 
@@ -129,6 +131,8 @@ def follow(root: Callable[[], Any], steps: Sequence[Step]) -> Callable[[], Any]:
 def item_of(container: Any, key: Any) -> Any:
     """An item of a list, tuple or dictionary, or MISSING. It makes none, as that of a `defaultdict` would."""
     try:
+        if isinstance(container, ENVIRONMENT):
+            return container.get(key, MISSING)
         return dict.get(container, key, MISSING) if isinstance(container, dict) else container[key]
     except (LookupError, TypeError):
         return MISSING
@@ -142,6 +146,11 @@ def is_simple(value: Any) -> bool:
 def unplaced(value: Any) -> Place:
     """The place of what only the reader knows."""
     return Place(value, lambda: value, (), ("", ""))
+
+
+def environment() -> Place:
+    """The place of the process's environment."""
+    return Place(os.environ, lambda: os.environ, (), ("os.environ", "the environment"))
 
 
 def constant(value: Any) -> Place:

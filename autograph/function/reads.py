@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import os
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -23,7 +24,18 @@ import gast
 
 from autograph.function.environment import MISSING, Environment, plain_function, weakly
 from autograph.function.object_reads import ObjectReads, is_opaque
-from autograph.function.places import CONTAINERS, Attributes, Bag, Inner, Made, Method, Place, is_simple, unplaced
+from autograph.function.places import (
+    CONTAINERS,
+    Attributes,
+    Bag,
+    Inner,
+    Made,
+    Method,
+    Place,
+    environment,
+    is_simple,
+    unplaced,
+)
 from autograph.syntax import source
 from autograph.syntax.walk import children
 from runtime import nest
@@ -503,6 +515,8 @@ class _Reader:
             if found is not None:
                 return found
         targets = self.values(node.func)
+        if any(target.value is os.getenv for target in targets) and node.args:
+            return self.items_at([environment()], self.keys(node.args[0]))
         arguments = [
             self.items(self.values(each.value)) if isinstance(each, gast.Starred) else self.values(each)
             for each in node.args

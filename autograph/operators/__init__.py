@@ -3,13 +3,14 @@
 from autograph.operators.absence import bound
 from autograph.operators.aggregates import list_display, spread
 from autograph.operators.assertion import assert_stmt, failed
-from autograph.operators.calls import attribute, converted_call
+from autograph.operators.calls import attribute, converted_call, install_impure
 from autograph.operators.choosing import install as _install_choosing
 from autograph.operators.comprehensions import extend, extended, generator_exp, list_comp
 from autograph.operators.conditional import if_exp, if_stmt
 from autograph.operators.frames import own_names
 from autograph.operators.functional import filter_, map_
 from autograph.operators.immutable import install as _install
+from autograph.operators.impure import impure as _impure
 from autograph.operators.items import item, items, look_up
 from autograph.operators.logic import and_, compare, in_, is_, is_none, is_not, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
@@ -23,6 +24,7 @@ from runtime.tracebacks import drop_frames
 
 _install()
 _install_choosing()
+install_impure(_impure)
 
 __all__ = [
     "Raised",

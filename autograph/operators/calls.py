@@ -59,6 +59,17 @@ def install_watcher(watcher: Watcher) -> None:
     _recursion = watcher
 
 
+# Gives what to call in place of a function that gives something else at each call, or None.
+_impure: Callable[[Any], Callable[..., Any] | None] = lambda callee: None  # noqa: E731
+_IMPURE_MODULES = frozenset({"secrets", "uuid", "time", "random"})
+
+
+def install_impure(find: Callable[[Any], Callable[..., Any] | None]) -> None:
+    """Sets what knows the functions that give something else at each call."""
+    global _impure
+    _impure = find
+
+
 def install_converter(converter: Converter) -> None:
     """Sets what converts functions. The conversion's API does this when it is imported."""
     global _converter
@@ -92,6 +103,10 @@ def converted_call(callee: Any) -> Any:
 def converted_form(callee: Any) -> Any:
     """What stands for ``callee`` in a trace: its converted form, an overload, or itself."""
     kind = type(callee)
+    if kind is not FunctionType or callee.__module__ in _IMPURE_MODULES:
+        anew = _impure(callee)
+        if anew is not None:
+            return anew
     if kind is FunctionType:
         entry = _makers.get(id(callee.__code__))
         maker = maker_of(callee) if entry is None else entry[1]
