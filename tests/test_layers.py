@@ -307,7 +307,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "gast": {"autograph.syntax", "autograph.convert", "autograph.convert.api", "autograph.function"},
     "astunparse": {"autograph.syntax"},
     "numba": {"runtime.codegen.kernel_library", "runtime.codegen.backends.numba_backend"},
-    "ml_dtypes": {"runtime.dtypes"},
+    "ml_dtypes": {"runtime.dtypes", "runtime.llvm"},
     "llvmlite": {
         "runtime.llvm",
         *_codegen("math cache native_runtime kernel_library backends.numba_backend"),

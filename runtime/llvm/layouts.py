@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CellType
 from typing import Any, NamedTuple
 
+import ml_dtypes  # noqa: F401  (from here on NumPy knows bfloat16)
 import numpy as np
 
 from runtime.interpreter import IS_FREE_THREADED
