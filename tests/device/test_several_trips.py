@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite import binding as llvm
 
 import autograph as ag
 from runtime.codegen.device.kernel import Kernel, printed
@@ -63,6 +64,7 @@ def test_trips_stay_apart_if_elements_lie_anywhere() -> None:
 
 
 @pytest.mark.parametrize("dtype", [ag.float32, ag.float64, ag.int32, ag.uint8, ag.bool])
+@pytest.mark.skipif(llvm.llvm_version_info < (22,), reason="before LLVM 22 fewer accesses are joined")
 def test_one_instruction_loads_several(dtype: Any) -> None:
     concrete = ag.function(lambda x: ~x if dtype == ag.bool else x + ag.ones([], dtype)).get_concrete_function(
         vector(dtype)
