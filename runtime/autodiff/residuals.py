@@ -22,7 +22,7 @@ from runtime import shapes
 from runtime.autodiff.calls import is_differentiable
 from runtime.dataclass import dataclass
 from runtime.graph.builder import Builder
-from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.ir import Graph, Node, Substitution, Value
 from runtime.graph.updates import Origins
 from runtime.ops import stack
 from runtime.ops.dispatch import apply
@@ -81,6 +81,49 @@ def forget_known_shapes(adjoint: Builder, body: Graph) -> None:
             node.inputs[index] = zeros
         del adjoint.captured[candidates[own]]
     graph.inputs = [v for v in graph.inputs if v not in forgotten]
+
+
+_SIZES = ("dim", "shape", "size")
+
+
+def take_sizes_before(loop: Node, adjoint: Builder) -> None:
+    """Has a loop's body compute the sizes of arrays that `adjoint` captures from it only for these: numbers are saved
+    in the place of arrays."""
+    graph, body, count = adjoint.graph, loop.regions[1], loop.attrs["carries"]
+    changing = {own for own, after in zip(body.inputs[:count], body.outputs) if after is not own}
+    uses: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for value in node.inputs:
+            uses.setdefault(value, []).append(node)
+    returned = set(graph.outputs)
+    mapping = Substitution()
+    for outer, own in list(adjoint.captured.items()):
+        if outer.graph is not body or not is_array(outer) or (outer.node is None and outer not in changing):
+            continue
+        readers = uses.get(own, [])
+        if own in returned or not readers or any(node.op.name not in _SIZES for node in readers):
+            continue
+        for node in readers:
+            mapping[node.outputs[0]] = adjoint.use(_computed_in(body, node, outer))
+        del adjoint.captured[outer]
+        graph.inputs = [value for value in graph.inputs if value is not own]
+        graph.nodes = [node for node in graph.nodes if node not in readers]
+    if mapping:
+        for node in graph.nodes:
+            node.inputs = [mapping[value] for value in node.inputs]
+        graph.outputs = [mapping[value] for value in graph.outputs]
+
+
+def _computed_in(body: Graph, node: Node, operand: Value) -> Value:
+    """What a node of one operand gives, computed in the body as soon as the operand is there: later it may be
+    overwritten."""
+    for known in body.nodes:
+        if known.op is node.op and known.inputs == [operand] and known.attrs == node.attrs:
+            return known.outputs[0]
+    made = body.add_node(node.op, [operand], node.attrs, [each.type for each in node.outputs])
+    body.nodes.remove(made)
+    body.nodes.insert(0 if operand.node is None else body.nodes.index(operand.node) + 1, made)
+    return made.outputs[0]
 
 
 def plan_residuals(loop: Node, adjoint: Builder) -> Plan:
