@@ -36,6 +36,7 @@ from runtime.autodiff.residuals import (
     popped_from,
     restored,
     stored_type,
+    take_sizes_before,
 )
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, taken_sum, walk_back
 from runtime.autodiff.zeros import exact_zeros_for, with_shape, zeros_for
@@ -179,6 +180,7 @@ class _Adjoint:
             self.builder.graph.outputs = self._walk(calls, varied)
         remove_dead_code(self.builder.graph, self.builder)
         forget_known_shapes(self.builder, self.body)
+        take_sizes_before(node, self.builder)
         self.plan: Plan = plan_residuals(node, self.builder)
 
     def _walk(self, calls: list[NodeCall], varied: set[Value]) -> list[Value]:

@@ -20,13 +20,15 @@ from typing import Any
 
 from runtime import shapes
 from runtime.autodiff.calls import is_differentiable
+from runtime.context import ctx
 from runtime.dataclass import dataclass
 from runtime.graph.builder import Builder
-from runtime.graph.ir import Graph, Node, Value
+from runtime.graph.ir import Graph, Node, Substitution, Value
 from runtime.graph.updates import Origins
 from runtime.ops import stack
+from runtime.ops.arrays.creation import zeros
 from runtime.ops.dispatch import apply
-from runtime.ops.table import OPS
+from runtime.ops.table import OPS, OpDef
 from runtime.ops.zeros import zeros_of
 from runtime.types import StackType, TensorType, Type
 
@@ -76,11 +78,72 @@ def forget_known_shapes(adjoint: Builder, body: Graph) -> None:
             if own not in returned and all(i in n.op.shape_only for n, i in uses[own]):
                 forgotten[own] = adjoint.use(zeros_of(adjoint.tensor(own)))
     graph.nodes += nodes
-    for own, zeros in forgotten.items():
+    for own, made in forgotten.items():
         for node, index in uses[own]:
-            node.inputs[index] = zeros
+            node.inputs[index] = made
         del adjoint.captured[candidates[own]]
     graph.inputs = [v for v in graph.inputs if v not in forgotten]
+
+
+_SIZES = ("dim", "shape", "size")
+
+
+def take_sizes_before(loop: Node, adjoint: Builder) -> None:
+    """Has a loop's body compute the sizes of arrays that `adjoint` captures from it only for these: numbers are saved
+    in the place of arrays. What needs an array of such a shape gets zeros, which are never computed."""
+    graph, body, count = adjoint.graph, loop.regions[1], loop.attrs["carries"]
+    changing = {own for own, after in zip(body.inputs[:count], body.outputs) if after is not own}
+    uses: dict[Value, list[tuple[Node, int]]] = {}
+    for node in graph.nodes:
+        for index, value in enumerate(node.inputs):
+            uses.setdefault(value, []).append((node, index))
+    returned = set(graph.outputs)
+    mapping = Substitution()
+    nodes, graph.nodes = graph.nodes, []
+    for outer, own in list(adjoint.captured.items()):
+        if outer.graph is not body or not is_array(outer) or (outer.node is None and outer not in changing):
+            continue
+        readers = uses.get(own, [])
+        if own in returned or not readers or not all(index in node.op.shape_only for node, index in readers):
+            continue
+        others = [(node, index) for node, index in readers if node.op.name not in _SIZES]
+        if others and outer.shape is None:
+            continue
+        for node, _ in readers:
+            if node.op.name in _SIZES:
+                mapping[node.outputs[0]] = adjoint.use(_computed_in(body, node.op, outer, node.attrs))
+        if others:
+            with adjoint:
+                stand_in = adjoint.use(zeros([_size(body, outer, k) for k in range(len(outer.shape))], outer.dtype))
+            for node, index in others:
+                node.inputs[index] = stand_in
+        del adjoint.captured[outer]
+        graph.inputs = [value for value in graph.inputs if value is not own]
+    graph.nodes += [node for node in nodes if not node.outputs or node.outputs[0] not in mapping]
+    if mapping:
+        for node in graph.nodes:
+            node.inputs = [mapping[value] for value in node.inputs]
+        graph.outputs = [mapping[value] for value in graph.outputs]
+
+
+def _size(body: Graph, array: Value, axis: int) -> Any:
+    """A dimension of an array of the body, for what is traced now."""
+    static = array.shape[axis]
+    if static is not None:
+        return static
+    return ctx.builder.tensor(ctx.builder.use(_computed_in(body, OPS["dim"], array, {"axis": axis})))
+
+
+def _computed_in(body: Graph, op: OpDef, operand: Value, attrs: dict[str, Any]) -> Value:
+    """What an op gives for a value of the body, computed there as soon as the value is: later it may be overwritten."""
+    for known in body.nodes:
+        if known.op is op and known.inputs == [operand] and known.attrs == attrs:
+            return known.outputs[0]
+    types = op.infer([operand.type], attrs)
+    made = body.add_node(op, [operand], attrs, types)
+    body.nodes.remove(made)
+    body.nodes.insert(0 if operand.node is None else body.nodes.index(operand.node) + 1, made)
+    return made.outputs[0]
 
 
 def plan_residuals(loop: Node, adjoint: Builder) -> Plan:

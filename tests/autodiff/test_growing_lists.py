@@ -205,3 +205,55 @@ def test_their_hessians(program: Any) -> None:
     expected = hessian_of(program)(x, count)
     for stage in (hessian_of(ag.function(program)), ag.function(hessian_of(program))):
         np.testing.assert_allclose(stage(x, count), expected, rtol=1e-11, atol=1e-13)
+
+
+def _drained(x):
+    queue = [v * v for v in x]
+    total = ag.constant(0.0, ag.float64)
+    while len(queue) > 0:
+        total = total * 0.5 + queue.pop(0)
+    return total
+
+
+def _rotated(x):
+    queue = [v * v for v in x]
+    total = ag.constant(0.0, ag.float64)
+    for _ in ag.range(ag.size(x)):
+        total = total * 0.5 + queue[-1]
+        queue.insert(0, queue.pop() * 1.5)
+    return total
+
+
+def _deleted(x):
+    queue = [v * v for v in x]
+    total = ag.constant(0.0, ag.float64)
+    while len(queue) > 2:
+        total = total * 0.5 + queue[1]
+        del queue[1]
+    return total
+
+
+@pytest.mark.parametrize("program", [_drained, _rotated, _deleted])
+def test_trips_save_the_sizes_of_a_list_that_elements_move_in(program):
+    x = ag.constant([0.5, 1.5, -0.7, 2.0, 0.3])
+
+    def slope(x):
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            y = program(x)
+        return tape.gradient(y, x)
+
+    def curvature(x):
+        with ag.GradientTape() as tape:
+            tape.watch(x)
+            y = ag.reduce_sum(slope(x) ** 2)
+        return tape.gradient(y, x)
+
+    x = ag.cast(x, ag.float64)
+    for derivative in (slope, curvature):
+        expected = derivative(x)
+        for jit in (None, True):
+            np.testing.assert_allclose(ag.function(derivative, jit_compile=jit)(x), expected, rtol=1e-14)
+    graph = ag.function(slope).get_concrete_function(ag.TensorSpec([None], ag.float64)).graph
+    pushed = [node.inputs[1] for node in graph.walk() if node.op.name == "stack_push"]
+    assert pushed and all(value.shape == () for value in pushed)

@@ -31,7 +31,7 @@ from runtime.graph.passes.rewrites.narrow_floats import with_wide_arithmetic
 from runtime.graph.passes.rewrites.overlap import with_overlap
 from runtime.graph.passes.rewrites.repetition import alike
 from runtime.graph.passes.rewrites.window_products import as_products
-from runtime.graph.passes.rules import algebra, joins, moves, named_sums, strength_reduction
+from runtime.graph.passes.rules import algebra, joins, moves, named_sums, strength_reduction, updates
 from runtime.graph.passes.rules.rewriting import Rule, apply_rules
 from runtime.graph.passes.shape_propagation import propagate_shapes
 from runtime.graph.printer import as_text
@@ -48,6 +48,7 @@ RULES: tuple[tuple[tuple[str, ...], dict[str, Rule]], ...] = (
     (("arithmetic_optimization", "strength_reduction"), strength_reduction.RULES),
     (("arithmetic_optimization", "strength_reduction", "fast_math"), strength_reduction.FAST),
     (("arithmetic_optimization",), named_sums.RULES),
+    (("arithmetic_optimization",), updates.RULES),
     (("arithmetic_optimization", "move_optimization"), moves.RULES),
     (("arithmetic_optimization", "move_optimization"), joins.RULES),
 )
