@@ -194,7 +194,7 @@ class _Stub:
             f"        error = failure(status, ({''.join(d + ', ' for d in details)}))",
             "        if error is None:",
             f"            return call({parameters})",
-            "        raise error from error.__cause__",
+            "        raise error",
         ]
 
 

@@ -80,6 +80,7 @@ class ErrorSite:
         for index, detail in enumerate(details):
             message = message.replace(f"{{{index}}}", self._shown(index, detail))
         error = cls(message, self.op) if issubclass(cls, errors.OpError) else cls(*([message] if message else []))
+        error.__suppress_context__ = True  # as after `from None`
         return at_span(error, self.span)
 
     def _shown(self, index: int, detail: int) -> str:

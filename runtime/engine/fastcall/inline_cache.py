@@ -294,7 +294,7 @@ def _failed(source: KernelSource, fallback: Callable[..., Any], names: Sequence[
         if error is None:
             count = len(args) - len(names)
             return fallback(*args[:count], **dict(zip(names, args[count:])))
-        raise error from error.__cause__
+        raise error
 
     return failed
 
