@@ -16,6 +16,7 @@ import autograph as ag
 from autograph.function import fast_calls
 from runtime import dtypes
 from runtime.engine.fastcall import inline_cache
+from runtime.interpreter import IS_FREE_THREADED
 
 pytestmark = pytest.mark.skipif(not inline_cache.prepare(), reason="no machine code on this platform")
 
@@ -28,7 +29,8 @@ def settled(function, *args):
     """The function after calls that have it answered by machine code."""
     for _ in range(3):
         function(*args)
-    assert is_short(function)
+    # Without the interpreter lock, other threads may change a list or a dictionary while machine code reads it.
+    assert is_short(function) or (IS_FREE_THREADED and any(isinstance(arg, (list, dict)) for arg in args))
     return function
 
 
