@@ -45,16 +45,16 @@ def _has(target: Any, *names: str) -> bool:
     return all(inspect.getattr_static(target, name, None) is not None for name in names)
 
 
-def names_of(function: types.FunctionType) -> tuple[list[Path], list[Path]]:
-    """The names and attribute paths that a function (or one defined in it) reads, and those that it writes."""
+def names_of(function: types.FunctionType) -> list[Path]:
+    """The names and attribute paths that a function, or one defined in it, reads."""
     try:
         found = source.find(function)
     except source.SourceUnavailable:
         names = [*function.__code__.co_names, *function.__code__.co_freevars]
-        return [Path.parse(n) for n in names if n.isidentifier()], []
-    reads, writes = outer_names(found.node)
+        return [Path.parse(n) for n in names if n.isidentifier()]
+    reads, _ = outer_names(found.node)
     source.give_back(function, found)  # it is converted next
-    return sorted(reads, key=str), list(writes)
+    return sorted(reads, key=str)
 
 
 class Environment:
