@@ -23,7 +23,7 @@ GONE: Any = object()  # an argument of the first call that no longer exists: not
 
 
 def plain_function(target: Any, given: tuple) -> tuple[Any, tuple]:
-    """The Python function behind a method, partial or `ag.function`, with the arguments that are known."""
+    """The Python function behind a method, partial, cache or `ag.function`, with the arguments that are known."""
     for _ in range(8):
         if isinstance(target, types.FunctionType):
             return target, given
@@ -35,6 +35,8 @@ def plain_function(target: Any, given: tuple) -> tuple[Any, tuple]:
             target = target.python_function
         elif _has(target, "func", "keywords"):
             target, given = target.func, (*target.args, *given)
+        elif _has(target, "__wrapped__"):  # of `functools.lru_cache`
+            target = target.__wrapped__
         else:
             break
     return None, given
@@ -45,16 +47,23 @@ def _has(target: Any, *names: str) -> bool:
     return all(inspect.getattr_static(target, name, None) is not None for name in names)
 
 
-def names_of(function: types.FunctionType) -> tuple[list[Path], list[Path]]:
-    """The names and attribute paths that a function (or one defined in it) reads, and those that it writes."""
+def names_of(function: types.FunctionType) -> list[Path]:
+    """The names and attribute paths that a function, or one defined in it, reads."""
     try:
         found = source.find(function)
     except source.SourceUnavailable:
         names = [*function.__code__.co_names, *function.__code__.co_freevars]
-        return [Path.parse(n) for n in names if n.isidentifier()], []
-    reads, writes = outer_names(found.node)
+        return [Path.parse(n) for n in names if n.isidentifier()]
+    reads, _ = outer_names(found.node)
     source.give_back(function, found)  # it is converted next
-    return sorted(reads, key=str), list(writes)
+    return sorted(reads, key=str)
+
+
+def defaults_of(function: types.FunctionType) -> list[tuple[str, Any]]:
+    """The parameters that have default values, with these."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    return [*zip(names[::-1], defaults[::-1]), *(function.__kwdefaults__ or {}).items()]
 
 
 class Environment:

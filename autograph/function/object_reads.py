@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import os
 import types
 from collections.abc import Iterable, Sequence
@@ -81,6 +82,8 @@ class ObjectReads:
             return []
         if owner is os and name in ("environ", "getenv"):
             return [environment() if name == "environ" else constant(os.getenv)]
+        if owner is operator and name == "attrgetter":
+            return [constant(operator.attrgetter)]
         if isinstance(owner, types.ModuleType) and is_library_module(owner.__name__):
             return []
         if isinstance(owner, tuple) and name in getattr(owner, "_fields", ()):

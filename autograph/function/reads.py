@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import operator
 import os
 import types
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +23,7 @@ from typing import Any
 
 import gast
 
-from autograph.function.environment import MISSING, Environment, plain_function, weakly
+from autograph.function.environment import MISSING, Environment, defaults_of, plain_function, weakly
 from autograph.function.object_reads import ObjectReads, is_opaque
 from autograph.function.places import (
     CONTAINERS,
@@ -199,9 +200,11 @@ class _Reader:
             elif node.args.kwarg is not None:
                 self.bind_name(node.args.kwarg.id, self.bag(node.args.kwarg, places))
         if node is self.node:
-            for name, value in _defaults(self.function, [*parameters[len(arguments) :], *named - {*keywords}]):
-                root = f"the default of '{name}' of {self.function.__qualname__}"
-                self.bind_name(name, [Place(value, weakly(value), (), (name, root))])
+            missing = [*parameters[len(arguments) :], *named - {*keywords}]
+            for name, value in defaults_of(self.function):
+                if name in missing and not is_simple(value):
+                    root = f"the default of '{name}' of {self.function.__qualname__}"
+                    self.bind_name(name, [Place(value, weakly(value), (), (name, root))])
         else:
             pairs = [*zip(parameters[::-1], node.args.defaults[::-1])]
             pairs += [(each.id, value) for each, value in zip(node.args.kwonlyargs, node.args.kw_defaults) if value]
@@ -470,6 +473,12 @@ class _Reader:
                     found += self.reads.member(place, place.value, name, member)
         return found
 
+    def attributes(self, places: list[Place], path: str) -> list[Place]:
+        """What ``x.a.b`` is of the objects at some places, for the path ``a.b``."""
+        for name in path.split("."):
+            places = [found for place in places for found in self.reads.attribute(place, name)]
+        return places
+
     def items(self, places: Sequence[Place]) -> list[Place]:
         """What is in the containers at some places; objects may be there because they were in one."""
         items = [item for place in places for item in self.reads.items(place)]
@@ -517,6 +526,9 @@ class _Reader:
         targets = self.values(node.func)
         if any(target.value is os.getenv for target in targets) and node.args:
             return self.items_at([environment()], self.keys(node.args[0]))
+        if any(target.value is operator.attrgetter for target in targets):
+            names = [key for each in node.args for key in self.keys(each) or () if type(key) is str]
+            return [self.bags.setdefault(id(node), unplaced(operator.attrgetter(*names)))] if names else []
         arguments = [
             self.items(self.values(each.value)) if isinstance(each, gast.Starred) else self.values(each)
             for each in node.args
@@ -569,6 +581,9 @@ class _Reader:
             return list(self.returned.values())
         if isinstance(callee, (Bag, Attributes, Made)):
             return self.reads.method(target, "__call__", *arguments) if isinstance(callee, Made) else []
+        if type(callee) is operator.attrgetter:
+            paths = callee.__reduce__()[1]
+            return [each for path in paths for each in self.attributes(arguments[0] if arguments else [], path)]
         if isinstance(callee, type):
             return self.construct(callee, arguments, keywords)
         function = plain_function(callee, ())[0]
@@ -672,14 +687,6 @@ _VISITS: dict[type, Callable[[_Reader, Any], list[Place]]] = {
 def _objects(places: list[Place]) -> list[Place]:
     """Those that aren't containers which the function makes."""
     return [place for place in places if not isinstance(place.value, Bag)]
-
-
-def _defaults(function: types.FunctionType, missing: Sequence[str]) -> list[tuple[str, Any]]:
-    """The default values of parameters that a call may leave out, if there is more to them than a simple value."""
-    code, defaults = function.__code__, function.__defaults__ or ()
-    names = code.co_varnames[: code.co_argcount]
-    found = [*zip(names[::-1], defaults[::-1]), *(function.__kwdefaults__ or {}).items()]
-    return [(name, value) for name, value in found if name in missing and not is_simple(value)]
 
 
 def _as_load(target: Any) -> Any:

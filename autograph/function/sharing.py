@@ -121,7 +121,7 @@ class _Search:
             return
         self.seen.add(key)
         environment = Environment(plain, given)
-        for path in names_of(plain)[0]:
+        for path in names_of(plain):
             root = environment.root(path.root)
             if root is not None:
                 self._follow(root[1](), path)

@@ -184,6 +184,11 @@ def is_choosable(value: Any) -> bool:
     return type(value) is Choice or is_member(value)
 
 
+def holds_choice(value: Any) -> bool:
+    """Whether a member of an enum, or a choice, is somewhere in a structure."""
+    return is_choosable(value) or any(holds_choice(item) for _, item in children(value) or ())
+
+
 def are_alternatives(one: Any, other: Any) -> bool:
     """Whether a choice can stand for two values."""
     if is_choosable(one):

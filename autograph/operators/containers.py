@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, StagingTypeError, user_location
 from autograph.operators.aliases import is_exchanged
+from autograph.operators.choices import holds_choice
 from autograph.operators.live import is_run_over
 from autograph.operators.state import Slot, read_cell
 from autograph.operators.structure import children, is_frozen, rebuild
@@ -255,6 +256,13 @@ def staged_list(
 ) -> StagedList:
     """A staged list of ``items``. Raises StagingTypeError when they, and those to come, can't share a type."""
     items = [without_refs(item) for item in items]
+    if any(holds_choice(without_refs(item)) for item in (*items, *more)):
+        raise StagingTypeError(
+            f"'{label}' gets or loses elements in a branch or loop on tensors, and members of an enum are among them",
+            location=user_location(),
+            cause="its length is known only at run time, so it is stored as tensors",
+            fix="put the `.value` of the members into it, and `Phase(value)` gives the member again",
+        )
     try:
         made = StagedList(items, [without_refs(item) for item in more], like)
     except (TypeError, ValueError) as error:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from autograph.errors import Location, is_own_file, location_of
 from autograph.operators.swallowing import tree_of
 from runtime.errors import keep_refusal
+from runtime.ops.host_array import HostArray
 from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
@@ -263,6 +264,6 @@ def install() -> None:
     number: Any = StagedNumber
     number.__hash__ = _hash_of_number
     tensor.__setitem__, tensor.__delitem__, tensor.__hash__ = _set_item, _delete_item, _hash
-    for kind in (Variable, TensorArray):
+    for kind in (Variable, TensorArray, HostArray):
         owner: Any = kind
         owner.__setitem__ = _set_item

@@ -60,7 +60,8 @@ def selected(choice: Choice, values: list[Any]) -> Any:
     if kinds == {int} or kinds == {float}:
         default = common_default(*map(default_of, values))
         return StagedNumber(constant_of(choice, values, storage(default)), default)
-    if Choice not in kinds and all(each is None or is_choosable(each) for each in values):
+    # Functions of a table, too: they can be called.
+    if Choice not in kinds and all(each is None or is_choosable(each) or callable(each) for each in values):
         found = Alternatives.of(*values)
         return Choice(constant_of(choice, [found.position(each) for each in values], dtypes.int32), found)
     return _branches(choice, lambda position: values[position], 0, len(values), Frame(()))

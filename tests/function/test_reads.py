@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import functools
 import gc
+import operator
 import types
 import weakref
 from typing import Any, NamedTuple
@@ -146,6 +147,14 @@ def reset() -> None:
 
 def rate_of(each: Any) -> Any:
     return each.rate
+
+
+RATE_OF = operator.attrgetter("rate")
+
+
+@functools.lru_cache(None)
+def the_thing() -> Thing:
+    return thing
 
 
 def identity(each: Any) -> Any:
@@ -327,6 +336,9 @@ READS = {
     "made of it": lambda x: Net(config).run(x),
     "dataclass made of it": lambda x: x * Config(thing=thing).thing.rate,
     "global": lambda x: x * RATE,
+    "attrgetter": lambda x: x * operator.attrgetter("thing.rate")(config),
+    "attrgetter of the module": lambda x: x * RATE_OF(thing),
+    "cached function": lambda x: x * the_thing().rate,
     "f-string": lambda x: x * len(f"{rates}"),
     "special getitem": lambda x: x * thing[1.0],
     "special iter": lambda x: x * sum(thing),  # type: ignore[call-overload]

@@ -359,6 +359,27 @@ def in_nested_functions(x):
     return sum(map(lambda each: each.value, [phase, phase])), cost()
 
 
+HANDLERS = {Phase.IDLE: lambda x: x + 1.0, Phase.BUSY: lambda x: x * 2.0, Phase.DONE: abs}
+
+
+@case(*SIGNALS)
+def handled(t):
+    phase, x = Phase.IDLE, 0.0
+    for v in t:
+        x = HANDLERS[phase](x) + v
+        phase = Phase.BUSY if v > 1.0 else Phase.DONE
+    return x
+
+
+@case(*SIGNALS)
+def swapped(t):
+    a, b = Phase.IDLE, Phase.BUSY
+    for v in t:
+        if v > 1.0:
+            a, b = b, a
+    return a.value, b.value
+
+
 @case(*SIGNALS)
 def two_enums(t):
     state = Phase.IDLE
@@ -550,6 +571,20 @@ def test_too_many_values_are_refused():
 
     with pytest.raises(StagingTypeError, match="more than 256 objects"):
         program(ag.constant([1.0, 2.0]))
+
+
+def test_members_in_a_list_that_grows_are_refused():
+    @ag.function
+    def program(t):
+        phase, path = Phase.IDLE, []
+        for v in t:
+            path.append(phase)
+            phase = Phase.BUSY if v > 1.0 else Phase.DONE
+        return len(path)
+
+    with pytest.raises(StagingTypeError, match="members of an enum") as caught:
+        program(ag.constant([1.0, 2.0]))
+    assert "test_choices.py" in str(caught.value) and "fix: put the `.value`" in str(caught.value)
 
 
 def test_a_flag_of_a_staged_number_is_refused():

@@ -258,6 +258,18 @@ def test_a_gradient_is_of_the_numbers_that_were_drawn(inside):
         np.testing.assert_allclose(slope, other - one, rtol=1e-3, atol=1e-5)
 
 
+def test_a_drawn_array_cannot_be_changed_in_place():
+    @ag.function
+    def f(x):
+        noise = np.random.normal(size=3)
+        noise[0] = 0.0
+        return x * noise
+
+    with pytest.raises(TypeError, match="item assignment") as caught:
+        f(ag.constant(1.0))
+    assert "noise[0] = 0.0" in str(caught.value) and "fix: " in str(caught.value)
+
+
 def test_datasets_draw_for_each_element():
     dataset = ag.data.Dataset.range(6).map(lambda i: np.random.rand())
     assert len({float(each) for each in dataset}) == 6
