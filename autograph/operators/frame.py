@@ -14,7 +14,7 @@ import dis
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
-from functools import partial
+from functools import cached_property, partial, partialmethod
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
@@ -28,7 +28,7 @@ from autograph.operators.calls import is_library as is_library_function
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
 from autograph.operators.holdings import AttributeSlot, Holding, Names, Way, is_internal, is_library, is_users, names_of
-from autograph.operators.iterators import Position, is_of_c, outside, taking_from
+from autograph.operators.iterators import Position, Positioned, is_of_c, outside, taking_from
 from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
 from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
@@ -46,6 +46,7 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 _METHODS_OF_C = frozenset({BuiltinMethodType, MethodWrapperType})
 # Where properties, static methods and the like keep their functions.
 _FUNCTIONS = ("__func__", "fget", "fset", "fdel", "func")
+_WITH_FUNCTIONS = (staticmethod, classmethod, property, cached_property, partialmethod)
 _ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor, StagedNumber})
 
 
@@ -166,7 +167,7 @@ class Frame:
                 continue  # the same list in its staged form, whose contents are state anyway
             if now is not before and self._is_state(before, now):
                 make = partial(_made_in_block, slot) if slot.place in self._kept else lambda slot=slot: slot
-                found.append(Change(make, now, slot.place, frozenset({slot.place})))  # type: ignore[arg-type]
+                found.append(Change(make, now, slot.place, frozenset({slot.place})))
         for snapshot in self.containers:
             if snapshot.changed() and not self._is_of_library(snapshot):
                 places = frozenset(snapshot.changed_places())
@@ -447,8 +448,8 @@ class Frame:
                         self._reach(Way(name, f"[{key!r}]"), item)
         elif getattr(kind, "is_iterator", False) or is_of_c(value):
             self.iterators.append(value)
-        elif hasattr(kind, "STATE"):  # drawn.py
-            self._hold(name, value, SomeItems(vars(value), (kind.STATE,)))
+        elif isinstance(value, Positioned):
+            self._hold(name, value, SomeItems(vars(value), (value.STATE,)))
             self._reach(name, value.arguments)
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:
@@ -577,6 +578,8 @@ def written_names(code: CodeType) -> frozenset[str]:
 
 def _functions_of(member: Any) -> list[Any]:
     """The functions behind what a class holds that is no function itself: a property, a static method and so on."""
+    if not isinstance(member, _WITH_FUNCTIONS):  # asking another object for an attribute may do anything
+        return []
     return [each for each in (getattr(member, name, None) for name in _FUNCTIONS) if isinstance(each, FunctionType)]
 
 
