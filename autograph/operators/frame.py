@@ -482,6 +482,8 @@ class Frame:
                         self._reach(Way(each.__name__, f".{key}"), function)
                 self._hold(each.__name__, each)
                 self._classes[id(each)] = self.objects[-1]
+        if type(kind) is not type:
+            self._reach(type(kind).__name__, type(kind))
 
     def _reach_closure(self, function: FunctionType) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
