@@ -428,7 +428,7 @@ class Frame:
             self._reach(name, value.__func__)
         elif kind in _METHODS_OF_C:
             if not isinstance(value.__self__, ModuleType):
-                self._reach(name, value.__self__)
+                self._reach(Way(name, ".__self__"), value.__self__)
         elif isinstance(value, ContextVar):
             self._hold(name, value, ContextValue(value))
         elif isinstance(value, partial):
