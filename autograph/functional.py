@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from autograph.operators.calls import converted_argument
+from autograph.operators.frame import Frame
 from autograph.operators.loops import while_stmt
 from runtime import composites, dtypes, nest
 from runtime.context import ctx
@@ -83,7 +84,13 @@ def _result_types(fn: Callable[..., Any], elems: Any, tensors: list[Tensor], sig
         found.append(result)
         return [convert_to_tensor(v) for v in nest.flatten(result)]
 
-    region = trace_region("map_fn", probe, _row_types(tensors))
+    frame = None if ctx.builder is None else Frame.of(fn)  # what the function changes, it changes for the rows alone
+    try:
+        with contextlib.nullcontext() if frame is None else frame.tracing():
+            region = trace_region("map_fn", probe, _row_types(tensors))
+    finally:
+        if frame is not None:
+            frame.restore()
     return found[0], [TensorSpec(v.type.shape, v.type.dtype) for v in region.outputs]  # type: ignore[union-attr]
 
 

@@ -35,6 +35,7 @@ operand_callers: set[str] = set()
 # What Python raises by itself where this project's code is wrong.
 _MISTAKES = (InternalError, AttributeError, NameError, AssertionError, ImportError, SystemError)
 _MEANT = "_autograph_meant"
+_OURS = "_autograph_ours"
 
 
 def enable_traceback_filtering() -> None:
@@ -62,8 +63,24 @@ def drop_frames() -> tuple[()]:
     """
     error = sys.exc_info()[1]
     if _enabled and error is not None and error.__traceback__ is not None:
+        is_ours(error)  # which the frames don't tell any more then
         error.__traceback__, _ = _cleaned(error.__traceback__)
     return ()
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether this project's code has raised an error, whatever has been dropped of its traceback since.
+
+    What Python raises where this project calls it in the user's place (`int`) is Python's.
+    """
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    if entry is not None:
+        code = entry.tb_frame.f_code
+        if is_own_file(code.co_filename) and is_raise(code, entry.tb_lasti):
+            setattr(error, _OURS, True)
+    return getattr(error, _OURS, False)
 
 
 def drop_own_frames() -> tuple[()]:

@@ -14,6 +14,7 @@ from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
 from autograph.operators.frame import end_trace
 from autograph.operators.raising import check_refused
+from autograph.operators.unconverted import say_place
 from runtime import nest
 from runtime.autodiff.budget import Budget
 from runtime.context import ctx
@@ -89,6 +90,8 @@ def trace(
                 if type(error).__module__ == "builtins":
                     check_chosen(builder)  # Python's own error (``items[0]``) may come of a name that has parted
             finally:
+                if isinstance(error, Exception):
+                    say_place(error)
                 with contextlib.suppress(StagingError):  # the first error counts
                     end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
             raise

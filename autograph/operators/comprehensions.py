@@ -85,10 +85,12 @@ def collect(iterable: Any, loop: Loop) -> Any:
     return found if became is None else became
 
 
-def _add_each(found: Any, iterable: Any, loop: Loop) -> None:
+def _add_each(comprehension: Any, iterable: Any, loop: Loop) -> None:
+    """Adds to a list what ``loop`` gives for every item. Messages call the list by its name here."""
+
     def loop_body(item: Any) -> None:
-        current = moved(found)
-        run(loop, found if current is None else current, item)
+        current = moved(comprehension)
+        run(loop, comprehension if current is None else current, item)
 
     for_stmt(iterable, loop_body)
 

@@ -105,9 +105,10 @@ def put(owner: Any, value: Any) -> None:
     """Makes ``value``, from `contents`, what a container holds."""
     if isinstance(owner, StagedList):
         owner.restore(*value.__tf_flatten__())
-    elif isinstance(owner, (list, bytearray, array)):
-        content: Any = [without_refs(item) for item in value] if isinstance(owner, list) else value
-        owner[:] = content
+    elif isinstance(owner, list):
+        owner[:] = [without_refs(item) for item in value]
+    elif isinstance(owner, (bytearray, array)):
+        owner[:] = value
     elif isinstance(owner, dict):
         _put_items(owner, {key: without_refs(item) for key, item in value.items()})
     else:

@@ -20,6 +20,7 @@ from autograph.errors import StagingError, user_location
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.conditional import if_exp
 from autograph.operators.items import item
+from autograph.operators.iterators import Positioned
 from runtime.context import ctx
 from runtime.ops.control import assert_op
 
@@ -29,13 +30,9 @@ _SEQUENCES = (list, tuple, range, str)
 _PLAIN = (*_SEQUENCES, int, type(None))
 
 
-class Drawn:
-    """An iterator whose position is known.
+class Drawn(Positioned):
+    """An iterator whose position is a Python value, or one of the program where staged code has taken items."""
 
-    STATE  the attribute that tells it: a Python value, or one of the program where staged code takes items
-    """
-
-    STATE = "position"
     position: Any = 0
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:

@@ -12,7 +12,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
-from functools import partial
+from functools import cached_property, partial, partialmethod
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
@@ -25,7 +25,7 @@ from autograph.operators.calls import is_library as is_library_function
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
 from autograph.operators.holdings import AttributeSlot, Holding, Names, Way, is_internal, is_library, is_users, names_of
-from autograph.operators.iterators import Position, is_of_c, outside, taking_from
+from autograph.operators.iterators import Position, Positioned, is_of_c, outside, taking_from
 from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
 from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
@@ -45,6 +45,7 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 _METHODS_OF_C = frozenset({BuiltinMethodType, MethodWrapperType})
 # Where properties, static methods and the like keep their functions.
 _FUNCTIONS = ("__func__", "fget", "fset", "fdel", "func")
+_WITH_FUNCTIONS = (staticmethod, classmethod, property, cached_property, partialmethod)
 _ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor, StagedNumber})
 
 
@@ -422,7 +423,7 @@ class Frame:
             self._reach(name, value.__func__)
         elif kind in _METHODS_OF_C:
             if not isinstance(value.__self__, ModuleType):
-                self._reach(name, value.__self__)
+                self._reach(Way(name, ".__self__"), value.__self__)
         elif isinstance(value, ContextVar):
             self._hold(name, value, ContextValue(value))
         elif isinstance(value, partial):
@@ -442,8 +443,8 @@ class Frame:
                         self._reach(Way(name, f"[{key!r}]"), item)
         elif getattr(kind, "is_iterator", False) or is_of_c(value):
             self.iterators.append(value)
-        elif hasattr(kind, "STATE"):  # drawn.py
-            self._hold(name, value, SomeItems(vars(value), (kind.STATE,)))
+        elif isinstance(value, Positioned):
+            self._hold(name, value, SomeItems(vars(value), (value.STATE,)))
             self._reach(name, value.arguments)
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:
@@ -476,6 +477,8 @@ class Frame:
                         self._reach(Way(each.__name__, f".{key}"), function)
                 self._hold(each.__name__, each)
                 self._classes[id(each)] = self.objects[-1]
+        if type(kind) is not type:
+            self._reach(type(kind).__name__, type(kind))
 
     def _reach_closure(self, function: FunctionType) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -562,6 +565,8 @@ def end_trace(builder: Any, *outside: Any) -> None:
 
 def _functions_of(member: Any) -> list[Any]:
     """The functions behind what a class holds that is no function itself: a property, a static method and so on."""
+    if not isinstance(member, _WITH_FUNCTIONS):  # asking another object for an attribute may do anything
+        return []
     return [each for each in (getattr(member, name, None) for name in _FUNCTIONS) if isinstance(each, FunctionType)]
 
 

@@ -10,11 +10,11 @@ from types import FunctionType
 from typing import Any
 
 from autograph.operators.calls import CONVERTING
-from autograph.operators.frame import Frame
+from autograph.operators.frame import Frame, written_names
 from autograph.operators.loop_options import set_loop_options
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
-from autograph.operators.state import LocalSlot
+from autograph.operators.state import CellSlot, LocalSlot, Slot
 from autograph.operators.symbolic import condition, symbolic
 from runtime import composites, dtypes, nest
 from runtime.context import ctx
@@ -39,6 +39,16 @@ def _blocks(*functions: Any) -> list[Any]:
     ]
 
 
+def _set_by(functions: Sequence[FunctionType]) -> list[Slot]:
+    """The variables around some functions that these set: of a statement's blocks, the statement tells them."""
+    found: dict[int, Slot] = {}
+    for each in functions:
+        for name, cell in zip(each.__code__.co_freevars, each.__closure__ or ()):
+            if name in written_names(each.__code__):
+                found[id(cell)] = CellSlot(name, cell)
+    return list(found.values())
+
+
 def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,
@@ -56,7 +66,8 @@ def cond(
     tensor = symbolic(pred)
     if tensor is None:
         return true_fn() if pred else false_fn()
-    return stage_branches(condition(tensor, "cond"), [true_fn, false_fn], [], Frame(_blocks(true_fn, false_fn)))
+    functions = _blocks(true_fn, false_fn)
+    return stage_branches(condition(tensor, "cond"), [true_fn, false_fn], _set_by(functions), Frame(functions))
 
 
 def while_loop(
@@ -120,7 +131,8 @@ def while_loop(
         )
         slot.set(following(values))
 
-    stage_while(lambda: cond(*slot.get()), step, [slot], _blocks(cond, body))
+    functions = _blocks(cond, body)
+    stage_while(lambda: cond(*slot.get()), step, [slot, *_set_by(functions)], functions)
     return slot.get()
 
 

@@ -13,6 +13,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from autograph.operators.attributes import ContextValue, identity, inherited
+from autograph.operators.iterators import Positioned
 from autograph.operators.left_numbers import note_number
 from autograph.operators.libraries import LIBRARIES
 from autograph.operators.state import UNSET, Slot
@@ -24,7 +25,7 @@ from runtime.dataclass import dataclass
 _GIVE_NAMESPACES = frozenset({"globals", "exec", "eval", "modules"})
 
 
-_SINGLE = (type, ModuleType, FunctionType, ContextVar)
+_SINGLE = (type, ModuleType, FunctionType, ContextVar, Positioned)
 
 
 class Way:
@@ -110,7 +111,7 @@ class Holding:
     @property
     def is_single(self) -> bool:
         """Whether there is one of it, whose copies aren't looked at: no instance of a class of the program's."""
-        return self.way is None or isinstance(self.owner, _SINGLE) or hasattr(self.owner, "STATE")
+        return self.way is None or isinstance(self.owner, _SINGLE)
 
 
 @dataclass

@@ -46,6 +46,16 @@ def outside(iterators: Iterable[Any]) -> Iterator[None]:
         _outside.seen.pop()
 
 
+class Positioned:
+    """An iterator of this project's that knows its position, which is state: see drawn.py.
+
+    STATE  the attribute that tells it
+    """
+
+    STATE = "position"
+    arguments: tuple[Any, ...]  # what it was made from
+
+
 class Position:
     """How far an iterator has come, as far as can be seen without taking an item: also those that it takes from."""
 

@@ -7,18 +7,21 @@ own: of the getter of a property, a special method, a comprehension that stays P
 from __future__ import annotations
 
 import ast
+import opcode
 import sys
 from types import FrameType
 from typing import Any
 
-from autograph.errors import Location, is_own_file, location_of, user_location
+from autograph.errors import AutographError, Location, is_own_file, location_of, raised_at, user_location
 from autograph.operators.live import TRACE
 from autograph.operators.raising import AlwaysRaises, refused
 from autograph.operators.swallowing import hides, tree_of
 from runtime.context import ctx
-from runtime.errors import NO_VALUE, OperatorNotAllowedInGraphError, explain_refusals
+from runtime.errors import NO_VALUE, OperatorNotAllowedInGraphError, explain_refusals, place
+from runtime.graph.spans import at_span
 from runtime.staged_list import IN_PYTHON, IS_STAGED
 from runtime.tensor import FORMAT_LATER
+from runtime.tracebacks import is_ours
 
 _COMPREHENSIONS = {
     "<genexpr>": "a generator expression with `:=`, or one deep in others",
@@ -137,6 +140,9 @@ def _of_display(location: Location) -> list[str]:
     return []
 
 
+# What an error about a value of the program says, whoever raises it.
+_STAND_INS = ("Tensor", "StagedNumber", "StagedList")
+_RAISE = opcode.opmap["RAISE_VARARGS"]
 # What Python says when an operand has the wrong type, in traces as everywhere: not that a value is missing.
 _HOLDS_EAGERLY = ("unsupported operand type", "not callable", "not subscriptable", "object does not support")
 
@@ -164,6 +170,23 @@ def explain_type_error(error: TypeError) -> None:
     lines = [*location.describe().splitlines(), *reason]
     explained = OperatorNotAllowedInGraphError("\n  ".join([text, *lines]))
     raise explained.with_traceback(error.__traceback__) from None
+
+
+def say_place(error: Exception) -> None:
+    """Adds to an error of a trace the user's line that it came from, if it doesn't name one.
+
+    That is for what this project raises, and for what Python says about its tensors: other errors are the user's own.
+    """
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or isinstance(error, AutographError):
+        return
+    is_raised = last.tb_frame.f_code.co_code[last.tb_lasti] == _RAISE  # by the user, unless it is ours
+    is_about_ours = not is_raised and any(name in str(error) for name in _STAND_INS)
+    location = raised_at(error) if is_ours(error) or is_about_ours else None
+    if location is not None and place(location.filename, location.line) not in str(error):
+        at_span(error, (location.filename, location.line, location.function))
 
 
 def _cause_and_fix(cause: str, fix: str) -> list[str]:

@@ -108,7 +108,7 @@ def _refuse_symbolic(inputs: Sequence[Any]) -> None:
             raise errors.InaccessibleTensorError(
                 f"{tensor} belongs to the function '{tensor.builder.name}' and can't be used outside it: it has no "
                 "value there. Return it from the function instead of storing it in an outer object."
-            )
+            ) from None
 
 
 def out_of_memory(op: OpDef, error: MemoryError) -> errors.ResourceExhaustedError:

@@ -176,6 +176,17 @@ BLOCKS = {
         "class Worker:\n    def work(self, v):\n        DECLARE\n        WRITE\nworker = Worker()\n"
         "for v in t:\n    if v > 1.0:\n        worker.work(v)"
     ),
+    "functions of cond": (
+        "def then():\n    DECLARE\n    WRITE\n    return 0\n"
+        "for k in range(5):\n    v = t[k]\n    ag.cond(v > 1.0, then, lambda: 0)"
+    ),
+    "function of while_loop": (
+        "v = t[0]\ndef step(w):\n    DECLARE\n    nonlocal v\n    v = w\n    WRITE\n    return (w - 1.0,)\n"
+        "ag.while_loop(lambda w: w > 0.0, step, (v,))"
+    ),
+    "function of map_fn": (
+        "def each(v):\n    DECLARE\n    WRITE\n    return v\nag.map_fn(each, ag.convert_to_tensor(t))"
+    ),
     "recursion": (
         "def down(v):\n    DECLARE\n    if v > 0.0:\n        WRITE\n        return down(v - 1.0)\n"
         "    return v\ndown(t[0])"
@@ -194,6 +205,8 @@ import collections
 import dataclasses
 import functools
 import types
+
+import autograph as ag
 
 class Kept:
     def __init__(self, n):
@@ -215,7 +228,7 @@ def programs(name: str) -> Iterator[tuple[str, str]]:
         if (value_name == "object" and ("STEP" in write or holder.refuses)) or (name == "bytes" and step != "1"):
             continue
         write = write.replace("NEW", new).replace("STEP", step or "")
-        declare = holder.declare if block_name in ("helper", "helper of a helper", "method", "recursion") else ""
+        declare = holder.declare if "DECLARE" in block else ""
         lines = block.replace("DECLARE", declare or "pass").replace("WRITE", write)
         setup = holder.setup.replace("START", start)
         top = holder.declare if holder.declare.startswith("global") else ""

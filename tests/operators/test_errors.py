@@ -496,3 +496,58 @@ def test_lists_that_python_code_can_not_have(statement, says):
     assert names_of_frames[1] == "f" or sys.version_info < (3, 11)
     run_cell(text.replace(statement, "items = ag.sort(ag.stack(items))"), f"<{statement} mended>", names)
     assert float(names["f"](ag.constant(1.0), ag.constant(3))) == 1.0
+
+
+def helper_with_a_mistake(x):
+    return x.nothing
+
+
+def helper_with_two_dtypes(x):
+    return x + ag.constant([1, 2])
+
+
+def helper_with_a_matrix(x):
+    return ag.linalg.matmul(x, x)
+
+
+@pytest.mark.parametrize("helper", [helper_with_a_mistake, helper_with_two_dtypes, helper_with_a_matrix])
+def test_errors_about_tensors_name_the_line_of_the_helper(helper):
+    def program(x):
+        while ag.reduce_sum(x) > 0.0:
+            x = helper(x)
+        return x
+
+    with pytest.raises((AttributeError, TypeError, ValueError, errors.OpError)) as caught:
+        ag.function(program)(ag.constant([1.0, 2.0]))
+    said = str(caught.value)
+    assert f"\n  at {__file__}:{line_of(helper, 'return')}, in {helper.__name__}\n" in said, said
+    assert said.count("\n  at ") == 1
+
+
+def test_errors_that_the_program_raises_are_left_alone():
+    def program(x):
+        raise ValueError(f"no Tensor like {x.dtype.name}")
+
+    with pytest.raises(ValueError, match="^no Tensor like float32$"):
+        ag.function(program)(ag.constant(1.0))
+
+    def mistaken(x):
+        return int("a") * x
+
+    with pytest.raises(ValueError, match="^invalid literal for int\\(\\) with base 10: 'a'$"):
+        ag.function(mistaken)(ag.constant(1.0))
+
+
+def test_a_tensor_that_has_left_its_function_raises_one_error():
+    kept = []
+
+    @ag.function
+    def keep(x):
+        kept.append(x)
+        return x
+
+    keep(ag.constant(1.0))
+    with pytest.raises(errors.InaccessibleTensorError) as caught:
+        _ = kept[-1] + 1
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__

@@ -402,12 +402,29 @@ def test_a_comprehension_for_its_effect_is_a_loop():
 
 
 def test_errors_in_a_comprehension_name_what_the_user_wrote():
-    def program(t):
+    def listed(t):
         log = []
         nothing = [log.append(v) for v in t if v > 1.0]
         return nothing
 
-    with pytest.raises(StagingError, match="^'comprehension' gets or loses elements") as caught:
+    def tested(t):
+        log = []
+        return any(log.append(v) for v in t)
+
+    for program in (listed, tested):
+        with pytest.raises(StagingError, match="^'comprehension' gets or loses elements") as caught:
+            ag.function(program)(ag.constant(GIVEN))
+        assert caught.value.location.line == program.__code__.co_firstlineno + 2
+        assert "<lambda>" not in str(caught.value)
+
+
+def test_a_method_of_a_set_names_its_owner():
+    def program(t):
+        seen = set()
+        add = seen.add
+        for _ in t:
+            add(1)
+        return len(seen)
+
+    with pytest.raises(StagingError, match="^'add.__self__', a set, is changed in a branch or loop"):
         ag.function(program)(ag.constant(GIVEN))
-    assert caught.value.location.line == program.__code__.co_firstlineno + 2
-    assert "<lambda>" not in str(caught.value)

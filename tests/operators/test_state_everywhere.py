@@ -154,3 +154,52 @@ def test_a_numpy_array_that_a_helper_writes_to_is_refused_at_its_line():
         run(ag.constant(GIVEN))
     assert caught.value.location.function == "add"
     assert caught.value.location.line == add.__code__.co_firstlineno + 1
+
+
+def test_functions_that_are_given_count_as_often_as_they_are_called():
+    def program(t):
+        calls = 0
+
+        def one(*values):
+            nonlocal calls
+            calls += 1
+            return values[0]
+
+        def ten(*values):
+            nonlocal calls
+            calls += 10
+            return values[0]
+
+        for v in t:
+            ag.cond(v > 1.0, lambda: one(v), lambda: ten(v))
+            ag.switch_case(ag.cast(v, ag.int32), [lambda: one(v), lambda: ten(v)])
+        ag.map_fn(one, ag.convert_to_tensor(t))
+        ag.foldl(lambda a, b: one(a) + b, ag.convert_to_tensor(t))
+        ag.while_loop(lambda v: v > 0.0, lambda v: (one(v) - 1.0,), (t[3],))
+        return calls
+
+    assert int(ag.function(program)(ag.constant(GIVEN))) == program(ag.constant(GIVEN))
+
+
+class Counting(type):
+    made = 0
+
+    def __call__(cls):
+        Counting.made += 1
+        return super().__call__()
+
+
+class Made(metaclass=Counting):
+    pass
+
+
+def test_what_a_metaclass_counts_is_state():
+    @ag.function
+    def run(t):
+        Counting.made = 0
+        for v in t:
+            if v > 1.0:
+                Made()
+        return Counting.made
+
+    assert int(run(ag.constant(GIVEN))) == 3
