@@ -53,7 +53,7 @@ def len_(*arguments: Any, **options: Any) -> Any:
         return _len(arguments[0]) if items is None else StagedNumber(items.size, items.size.dtype)
     if _len(arguments) == 1 and not options and isinstance(arguments[0], Staged | RaggedTensor):
         rows = staged(arguments[0])
-        count = _len(arguments[0]) if rows is None else rows.count()
+        count = _len(*arguments) if rows is None else rows.count()
         return count if isinstance(count, int) else StagedNumber(maximum(count, 0), count.dtype)
     tensor = _single(arguments, options)
     if tensor is None or tensor.type.shape == () or (tensor.type.shape and tensor.type.shape[0] is not None):

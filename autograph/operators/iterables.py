@@ -110,7 +110,7 @@ class RaggedItems(Staged):
         return rows if isinstance(rows, int) else cast(rows, dtypes.int32)
 
     def item(self, index: Any) -> Any:
-        return self.ragged[index]
+        return self.ragged[index]  # type: ignore[index]  # `runtime.ragged.indexing` adds it
 
 
 class ListItems(Staged):

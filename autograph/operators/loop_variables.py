@@ -27,7 +27,7 @@ from runtime.dtypes import DType
 from runtime.extension_types.values import ExtensionType
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
-from runtime.ops.flags import flag_of, flagged, is_flag
+from runtime.ops.flags import flagged, is_flag
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import Numbers, StagedList
 from runtime.tensor_array import TensorArray
@@ -94,7 +94,7 @@ class Leaf:
 
     def is_no_flag(self) -> bool:
         """Notes that it may hold a boolean tensor that is no Python bool; gives whether a trace has relied on that."""
-        is_used = self.is_flag and any(flag_of(each).is_used for each in self.given)
+        is_used = self.is_flag and any(each.flag.is_used for each in self.given)
         self.is_flag = False
         return is_used
 

@@ -26,8 +26,18 @@ class Updates:
         self.parameters: dict[str, set[int]] = {}  # by name of a recursive function
 
     def carries(self, node: Node) -> set[int]:
-        """The carries of a `while` that its body updates, directly or in nested control flow."""
-        return {k for k in self.inputs(node.regions[1]) if k < node.attrs["carries"]}
+        """The carries of a `while` that its body updates, directly or in nested control flow, and those whose memory
+        becomes that of one (`t, u = u, t`)."""
+        body, count = node.regions[1], node.attrs["carries"]
+        found = {k for k in self.inputs(body) if k < count}
+        origins, waiting = self._origins.of(body), list(found)
+        places = {value: k for k, value in enumerate(body.inputs[:count])}
+        while waiting:
+            source = places.get(origins.get(body.outputs[waiting.pop()]))  # type: ignore[arg-type]
+            if source is not None and source not in found:
+                found.add(source)
+                waiting.append(source)
+        return found
 
     def inputs(self, graph: Graph) -> set[int]:
         """Positions of the graph's inputs that an update op takes as the array to change."""

@@ -113,6 +113,7 @@ class Lowering(Sizes):
         self.nest_loop: ir.For | None = None  # that of the last nest
         self.fresh: set[str] = set()  # buffers that were allocated here
         self.reports: list[NestReport] = []  # what was lowered as one nest, for `explain`
+        self.in_place: dict[Graph, set[Value]] = {}  # loop body -> its results that it has changed in place
         self.kept: dict[Any, Kept] = {}  # variable -> where the kernel keeps what was committed
         self.in_step: dict[
             Node, tuple[str, bool]

@@ -62,6 +62,8 @@ def _cond(low: Lowering, node: Node) -> None:
         with low.nested() as block:
             refs = low.emit_graph(region, [_for_branch(r) for r in inside])
             refs = [_branch_result(low, r, v, k in small) for k, (r, v) in enumerate(zip(refs, node.outputs))]
+            for k in _kept_besides(low, node, region):
+                refs[k] = low.copied(refs[k], node.outputs[k].name) if isinstance(refs[k], Array) else refs[k]
         blocks.append(block)
         results.append(refs)
     variables = [_kept_variable(operands, pair) or names for names, pair in zip(variables, zip(*results))]
@@ -80,6 +82,18 @@ def _cond(low: Lowering, node: Node) -> None:
     _keep_shared(joined, results)
     for value, ref in zip(node.outputs, joined):
         low.define(value, ref)
+
+
+def _kept_besides(low: Lowering, node: Node, region: Graph) -> list[int]:
+    """The results of a branch that are what the trip around it goes on changing in place, and that the next trip gets
+    as well. They are copied here: the trip would have to be, whatever the branch."""
+    in_place = low.in_place.get(low.region.graph, ())
+    outer = dict(zip(region.inputs, node.inputs[1:]))
+    return [
+        k
+        for k, (inside, after) in enumerate(zip(region.outputs, node.outputs))
+        if outer.get(inside) in in_place and after in low.region.outputs and after not in in_place
+    ]
 
 
 def _keep_shared(after: Sequence[Any], results: Sequence[Sequence[Any]]) -> None:
@@ -533,6 +547,7 @@ def _trip(
         go = low.emit_graph(rest, [*map(_inside, carries), *captures], in_loop=True)[0]
         low.branch(ir.negated(go.expr), [ir.Break()])
     inside = [_narrowed(ref, known) for ref, known in zip(carries, in_body)]
+    low.in_place[body] = {body.outputs[k] for k in wanted}
     results = low.emit_graph(body, [*inside, *captures], in_loop=True)
     results = [_branch_result(low, r, v, isinstance(c, Vector)) for r, v, c in zip(results, node.outputs, carries)]
     for k in sorted(wanted):

@@ -166,7 +166,7 @@ def _write(
                 stores = []
         low.add(*stores)
     else:
-        if _fails_first(low, node):
+        if _fails_first(low, node) and product(places.outer) != ir.ONE:
             _walk(low, node, indices, places, None)
         source = low.solid(new)
         _walk(low, node, indices, places, lambda place, origin: store(place, ir.load(source.buffer.variable, origin)))
