@@ -3,6 +3,7 @@
     a and b and not c      →      ag__.and_(a, lambda: b, lambda: ag__.not_(c))
     key in table           →      ag__.in_(key, table)
     best is None           →      ag__.is_none(best)
+    best == None           →      ag__.equals_none(best)
     phase is Phase.BUSY    →      ag__.is_(phase, Phase.BUSY)
     (a, b) < best          →      ag__.compare((a, b), '<', best)
 
@@ -57,6 +58,11 @@ class _Logic(ExpressionPass):
         if isinstance(node.ops[0], (gast.Is, gast.IsNot)) and _is_none(node.comparators[0]):
             name = "is_none" if isinstance(node.ops[0], gast.Is) else "is_not_none"
             return templates.expression("ag__.name(value)", at=head(node), name=name, value=node.left)
+        operands = (node.left, node.comparators[0])
+        if isinstance(node.ops[0], (gast.Eq, gast.NotEq)) and any(map(_is_none, operands)):
+            name = "equals_none" if isinstance(node.ops[0], gast.Eq) else "differs_from_none"
+            value = operands[1] if _is_none(operands[0]) else operands[0]
+            return templates.expression("ag__.name(value)", at=head(node), name=name, value=value)
         if isinstance(node.ops[0], (gast.Is, gast.IsNot)):
             name = "is_" if isinstance(node.ops[0], gast.Is) else "is_not"
             parts = {"left": node.left, "right": node.comparators[0]}

@@ -36,6 +36,9 @@ def lower(tree: Any, context: Context) -> Any:
     return tree
 
 
+_KINDS = frozenset({"bool", "float", "int", "str"})
+
+
 class _Matches(StatementRewriter):
     def statement(self, stmt: Any) -> Block:
         return self.lowered(stmt) if isinstance(stmt, gast.Match) and stmt not in self.pinned else [stmt]
@@ -72,6 +75,8 @@ class _Matches(StatementRewriter):
             if pattern.name is None:
                 return [], None
             return templates.replace("name = subject", at=pattern, name=pattern.name, subject=subject), None
+        classes: Block = []
+        pattern = self.asking(pattern, classes)
         flag = self.context.new_name(self.function, "matched")
         template = """
         flag = False
@@ -84,7 +89,34 @@ class _Matches(StatementRewriter):
         match.cases[0].pattern = pattern
         outcome = gast.copy_location(gast.If(templates.literal(True, at=pattern), [match], []), pattern)
         outcome.is_outcome = True
-        return [*made[:-1], outcome], templates.expression("flag", at=pattern, flag=flag)
+        return [*classes, *made[:-1], outcome], templates.expression("flag", at=pattern, flag=flag)
+
+    def asking(self, pattern: Any, classes: Block) -> Any:
+        """A pattern with classes of ours where Python would look at a value's class or identity itself.
+
+        classes: takes the statements that bind their names.
+        """
+
+        def bound(value: str, operator: str, given: Any) -> Any:
+            name = self.context.new_name(self.function, value)
+            template = "name = ag__.operator(given)"
+            classes.extend(templates.replace(template, at=pattern, name=name, operator=operator, given=given))
+            return templates.expression("name", at=pattern, name=name)
+
+        if isinstance(pattern, gast.MatchSingleton):
+            value = templates.literal(pattern.value, at=pattern)
+            made = gast.MatchClass(bound("is_value", "value_pattern", value), [], [], [])
+            return gast.copy_location(made, pattern)
+        if isinstance(pattern, gast.MatchClass):
+            kind = getattr(pattern.cls, "id", "")
+            if kind in _KINDS and kind not in self.context.shadowed:
+                pattern.cls = bound("kind", "kind_pattern", templates.expression("kind", at=pattern, kind=kind))
+            pattern.kwd_patterns = [self.asking(each, classes) for each in pattern.kwd_patterns]
+        if hasattr(pattern, "patterns"):
+            pattern.patterns = [self.asking(each, classes) for each in pattern.patterns]
+        if getattr(pattern, "pattern", None) is not None:
+            pattern.pattern = self.asking(pattern.pattern, classes)
+        return pattern
 
 
 def _comparison(subject: str, pattern: Any) -> Any:

@@ -14,10 +14,19 @@ from autograph.operators.impure import impure as _impure
 from autograph.operators.items import item, items, look_up
 from autograph.operators.logic import and_, compare, in_, is_, is_none, is_not, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
-from autograph.operators.matching import match_stmt
+from autograph.operators.matching import kind_pattern, match_stmt, value_pattern
 from autograph.operators.raising import Raised, caught
 from autograph.operators.recursion import watched
-from autograph.operators.special_methods import get_item, manager, operate, operate_alone, set_attribute, set_item
+from autograph.operators.special_methods import (
+    differs_from_none,
+    equals_none,
+    get_item,
+    manager,
+    operate,
+    operate_alone,
+    set_attribute,
+    set_item,
+)
 from autograph.operators.texts import percent, shown, text
 from autograph.operators.unconverted import explanation
 from runtime.tracebacks import drop_frames
@@ -35,7 +44,9 @@ __all__ = [
     "caught",
     "compare",
     "converted_call",
+    "differs_from_none",
     "drop_frames",
+    "equals_none",
     "explanation",
     "extend",
     "extended",
@@ -53,6 +64,7 @@ __all__ = [
     "is_not_none",
     "item",
     "items",
+    "kind_pattern",
     "list_comp",
     "list_display",
     "look_up",
@@ -71,6 +83,7 @@ __all__ = [
     "shown",
     "spread",
     "text",
+    "value_pattern",
     "watched",
     "while_stmt",
 ]

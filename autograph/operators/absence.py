@@ -123,6 +123,7 @@ def guarded(value: Any, absences: Sequence[Absence]) -> Any:
         tensor = ctx.builder.tensor(ctx.builder.use(tensor))
     made = SymbolicTensor(tensor.value, tensor.builder)
     made.guard = Guard(tuple(replace(each, present=_tensor(each.present)) for each in absences), tensor)
+    made.flag = tensor.flag
     return made
 
 
@@ -225,7 +226,7 @@ def facts(predicate: Any, holds: bool) -> set[Any]:
     waiting = [(predicate.value, holds)] if type(predicate) is SymbolicTensor else []
     while waiting:
         value, true = waiting.pop()
-        value = _source(ctx.builder, value)
+        value, _ = outer_source(ctx.builder, value)
         operation = value.node.op.name if value.node is not None else ""
         if true:
             found.add(value)
@@ -236,14 +237,14 @@ def facts(predicate: Any, holds: bool) -> set[Any]:
     return found
 
 
-def _source(builder: Any, value: Any) -> Any:
-    """The value that an input of a region stands for."""
+def outer_source(builder: Any, value: Any) -> tuple[Any, Any]:
+    """The value that an input of a region stands for, and the builder of the region around that it belongs to."""
     while builder is not None and value.node is None and value.graph is builder.graph:
         outer = next((outer for outer, own in builder.captured.items() if own is value), None)
         if outer is None:
             break
         value, builder = outer, builder.parent
-    return value
+    return value, builder
 
 
 # --- trial runs ----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from autograph.operators.choices import Choice, texts_of
+from autograph.operators.identity import is_instance, type_of_value
 from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, staged, zip_
 from autograph.operators.math_functions import MATH
 from autograph.operators.symbolic import condition, symbolic, truth, visible
@@ -27,7 +28,6 @@ from runtime.ops.elementwise.arithmetic import maximum
 from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.elementwise.elementary import round as round_tensor
-from runtime.ops.flags import flag_of
 from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
 from runtime.ops.strings.staged_string import StagedText
 from runtime.ops.values import common_default, default_of
@@ -100,15 +100,9 @@ def _number(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     return StagedNumber(reshape(tensor, ()) if tensor.type.shape else tensor, tensor.dtype)
 
 
-def isinstance_(value: Any, classes: Any) -> bool:
+def isinstance_(value: Any, classes: Any) -> Any:
     """``isinstance``; a number or Python bool of the program is an instance of what the Python value is."""
-    if type(value) is StagedNumber:
-        return issubclass(value.kind, classes)
-    flag = flag_of(value)
-    if flag is None:
-        return isinstance(value, classes)
-    flag.use()
-    return issubclass(bool, classes)
+    return isinstance(value, classes) if ctx.builder is None else is_instance(value, classes)
 
 
 def bool_(*arguments: Any, **options: Any) -> Any:
@@ -224,5 +218,6 @@ OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.range: range_,
     builtins.reversed: reversed_,
     builtins.round: round_,
+    builtins.type: type_of_value,
     builtins.zip: zip_,
 }

@@ -8,6 +8,7 @@ from typing import Any
 from autograph.operators.absence import none_test
 from autograph.operators.choices import Choice
 from autograph.operators.deciding import decided
+from autograph.operators.identity import same
 from autograph.operators.selecting import select
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
@@ -87,9 +88,11 @@ def not_(value: Any) -> Any:
 
 def is_(left: Any, right: Any) -> Any:
     """``left is right``."""
+    if left is right or ctx.builder is None:
+        return left is right
     if type(left) is Choice:
         return select(left, lambda each: is_(each, right))
-    return is_(right, left) if type(right) is Choice else left is right
+    return is_(right, left) if type(right) is Choice else same(left, right)
 
 
 def is_not(left: Any, right: Any) -> Any:

@@ -13,7 +13,9 @@ from types import FunctionType
 from typing import Any
 
 from autograph.operators import live
+from autograph.operators.absence import none_test
 from autograph.operators.calls import converted_form, maker_of
+from autograph.operators.choices import Choice
 from autograph.operators.items import item
 from autograph.operators.logic import compare, not_
 from autograph.operators.property_names import is_generated
@@ -62,6 +64,24 @@ def operate(left: Any, symbol: str, right: Any) -> Any:
     if plain is not symbol:
         return _IN_PLACE[symbol](left, right)
     return compare(left, symbol, right) if symbol in COMPARISONS else python(left, right)
+
+
+def equals_none(value: Any) -> Any:
+    """``value == None``: of what is None on some ways through the program, whether it is."""
+    if ctx.builder is not None and type(value) is not Choice:
+        found = none_test(value)
+        if type(found) is not bool:
+            return found
+    return operate(value, "==", None)
+
+
+def differs_from_none(value: Any) -> Any:
+    """``value != None``."""
+    if ctx.builder is not None and type(value) is not Choice:
+        found = none_test(value)
+        if type(found) is not bool:
+            return not_(found)
+    return operate(value, "!=", None)
 
 
 def operate_alone(symbol: str, value: Any) -> Any:

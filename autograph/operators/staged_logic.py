@@ -9,6 +9,7 @@ from autograph.errors import StagingTypeError, user_location
 from autograph.operators.deciding import decided
 from autograph.operators.elements import settle_elements
 from autograph.operators.frame import Frame
+from autograph.operators.identity import same as identical
 from autograph.operators.iterators import taking_all_from
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
@@ -63,9 +64,11 @@ def stage_contains(item: Any, container: Any) -> Any:
         return reduce_any(equal(container, item))
     found: Any = False
     for each in container:
-        if each is item:
+        same = identical(each, item) if each is None or item is None else each is item
+        if same is True:
             return True
-        same = decided(lambda each=each: each == item, "in")  # type: ignore[misc]
+        if same is False:
+            same = decided(lambda each=each: each == item, "in")  # type: ignore[misc]
         if symbolic(same) is not None:
             same = reduce_all(same)
             found = same if found is False else logical_or(found, same)

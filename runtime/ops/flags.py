@@ -52,4 +52,6 @@ def flagged(tensor: Any, *sources: Any) -> Any:
     """
     if tensor.__class__ is SymbolicTensor and tensor.dtype is dtypes.bool_ and tensor._shape == ():
         tensor.flag = Flag([found for each in sources if (found := flag_of(each)) is not None])
+        if tensor.guard is not None:
+            tensor.guard.plain.flag = tensor.flag
     return tensor

@@ -1,0 +1,115 @@
+"""``is``, ``isinstance`` and ``type`` of values that are known only when the program runs.
+
+What Python says of the value is said of what stands for it: a flag may be True or False, a number of the program is
+an int or a float, and a variable that is None on some ways is None there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograph.errors import StagingTypeError, user_location
+from autograph.operators.absence import NONE, absences, none_test, outer_source, plain
+from autograph.operators.choices import Alternatives, Choice
+from runtime import dtypes
+from runtime.context import ctx
+from runtime.ops.elementwise.compare import equal, logical_and, logical_not, where
+from runtime.ops.flags import flag_of, flagged
+from runtime.ops.staged_number import StagedNumber, is_number
+from runtime.tensor import SymbolicTensor
+
+# Nodes whose results may be Python's on some ways through the program.
+_CHOOSING = frozenset({"cond", "while", "letrec", "switch"})
+
+
+def same(left: Any, right: Any) -> Any:
+    """``left is right`` in a trace, of two that aren't one object and no choices: a bool, or a boolean tensor."""
+    for one, other in ((left, right), (right, left)):
+        if other is None:
+            return none_test(one)
+        if type(other) is bool:
+            return _is_bool(one, other)
+    if flag_of(left) is not None and flag_of(right) is not None:
+        return flagged(equal(left, right), left, right)
+    if StagedNumber in (type(left), type(right)) and is_number(left) and is_number(right):
+        raise StagingTypeError(
+            "`is` between numbers of which one is known only when the program runs",
+            location=user_location(),
+            cause="whether equal numbers are one object is up to the Python interpreter",
+            fix="compare them with ==",
+        )
+    return False
+
+
+def _is_bool(value: Any, wanted: bool) -> Any:
+    """``value is True`` or ``value is False``."""
+    flag = flag_of(value)
+    if flag is None:
+        if type(value) is SymbolicTensor and value.dtype is dtypes.bool_ and _is_chosen(value):
+            raise StagingTypeError(
+                f"`is {wanted}` of a boolean tensor that a branch or loop has chosen",
+                location=user_location(),
+                cause=f"on some ways it is a tensor, which is no Python bool, on others it may be {wanted} itself",
+                fix=f"test it with `{'if flag' if wanted else 'if not flag'}`, or compare it with `== {wanted}`",
+            )
+        return False
+    flag.use()
+    found = plain(value)
+    if not wanted:
+        found = flagged(logical_not(found), value)
+    for absence in absences(value, ctx.builder):
+        if absence.kind == NONE:
+            found = flagged(logical_and(absence.present, found), value)
+        else:
+            absence.demand()
+    return found
+
+
+def _is_chosen(tensor: SymbolicTensor) -> bool:
+    """Whether a branch or loop gives a tensor."""
+    value, builder = outer_source(ctx.builder, tensor.value)
+    return builder.parent is not None if value.node is None else value.node.op.name in _CHOOSING
+
+
+def is_instance(value: Any, classes: Any) -> Any:
+    """``isinstance(value, classes)``: a bool, or a boolean tensor where the value may be None."""
+    found = _is_instance(value, classes)
+    is_none = False if value is None else none_test(value)
+    if type(is_none) is bool:
+        return isinstance(None, classes) if is_none else found
+    of_none = isinstance(None, classes)
+    if of_none == found:
+        return found
+    return flagged(is_none if of_none else logical_not(is_none))
+
+
+def _is_instance(value: Any, classes: Any) -> bool:
+    if type(value) is StagedNumber:
+        return issubclass(value.kind, classes)
+    flag = flag_of(value)
+    if flag is None:
+        return isinstance(value, classes)
+    flag.use()
+    return issubclass(bool, classes)
+
+
+def type_of_value(*arguments: Any, **options: Any) -> Any:
+    """``type(value)``, or the making of a class: of a value that may be None a choice of classes."""
+    if len(arguments) != 1 or options:
+        return type(*arguments, **options)
+    (value,) = arguments
+    found = _type(value)
+    is_none = False if value is None else none_test(value)
+    if type(is_none) is bool:
+        return type(None) if is_none else found
+    return Choice(where(is_none, 0, 1), Alternatives.of(type(None), found))
+
+
+def _type(value: Any) -> type:
+    if type(value) is StagedNumber:
+        return value.kind
+    flag = flag_of(value)
+    if flag is None:
+        return type(value)
+    flag.use()
+    return bool
