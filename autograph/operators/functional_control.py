@@ -10,13 +10,14 @@ from types import FunctionType
 from typing import Any
 
 from autograph.operators.calls import CONVERTING
-from autograph.operators.frame import Frame, written_names
+from autograph.operators.frame import Frame
 from autograph.operators.loop_options import set_loop_options
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import CellSlot, LocalSlot, Slot
 from autograph.operators.symbolic import condition, symbolic
 from runtime import composites, dtypes, nest
+from runtime.bytecode import names_written
 from runtime.context import ctx
 from runtime.ops.control import Assert
 from runtime.ops.convert import convert_to_tensor
@@ -44,7 +45,7 @@ def _set_by(functions: Sequence[FunctionType]) -> list[Slot]:
     found: dict[int, Slot] = {}
     for each in functions:
         for name, cell in zip(each.__code__.co_freevars, each.__closure__ or ()):
-            if name in written_names(each.__code__):
+            if name in names_written(each.__code__):
                 found[id(cell)] = CellSlot(name, cell)
     return list(found.values())
 
