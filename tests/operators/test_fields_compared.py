@@ -164,7 +164,7 @@ def assigned(t):
     n = 0
     for v in t:
         same = Point(v) == Point(3.0)
-        n += same
+        n += 1 if same else 0
     return n
 
 
