@@ -177,7 +177,8 @@ def convert(value: Any, kind: Any, path: str, part: ConvertPart) -> Any:
             except TypeError:
                 continue
         raise TypeError(f"{path}: expected {kind!r}, got {_named(value)}")
-    raise TypeError(f"{path}: the annotation {kind!r} names a class that isn't defined, or not in this module")
+    written = kind.__forward_arg__ if isinstance(kind, typing.ForwardRef) else kind
+    raise TypeError(f"{path}: the annotation {written!r} names a class that isn't defined, or not in this module")
 
 
 def _named(value: Any) -> str:
