@@ -443,11 +443,13 @@ class SymbolicTensor(Tensor):
 
     guard: has a `demand(builder)`, called where the tensor is used, if it may turn out that there is no tensor.
     flag: of what is a Python bool outside of traces, a `runtime.ops.flags.Flag`.
+    chosen: of what a branch has chosen, the condition and the two values that the variable had after the branches.
     """
 
     __slots__ = ("value", "builder", "guard", "_origin", "__dict__")
 
     flag: Any = None
+    chosen: tuple[Any, Any, Any] | None = None
 
     def __init__(self, value: Any, builder: Any) -> None:
         self.value = value

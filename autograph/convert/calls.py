@@ -21,7 +21,7 @@ from autograph.syntax.walk import walk
 
 _NAMES = """
     ascii bin breakpoint bytearray bytes callable chr classmethod compile delattr dict dir eval exec format frozenset
-    globals hash hex id issubclass locals memoryview object oct open ord property
+    globals hex issubclass locals memoryview object oct open ord property
     repr set setattr slice staticmethod super vars
 """
 _TYPES = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}

@@ -73,6 +73,10 @@ class _Logic(ExpressionPass):
             template = "ag__.compare(left, symbol, right)"
             parts = {"left": node.left, "symbol": symbol, "right": node.comparators[0]}
             return templates.expression(template, at=head(node), **parts)
+        if isinstance(node.ops[0], (gast.Eq, gast.NotEq)) and all(map(_may_be_object, operands)):
+            symbol = templates.literal(_SYMBOLS[type(node.ops[0])], at=head(node))
+            parts = {"left": node.left, "symbol": symbol, "right": node.comparators[0]}
+            return templates.expression("ag__.operate(left, symbol, right)", at=head(node), **parts)
         if not isinstance(node.ops[0], (gast.In, gast.NotIn)):
             return node
         name = "in_" if isinstance(node.ops[0], gast.In) else "not_in"
@@ -86,3 +90,8 @@ class _Logic(ExpressionPass):
 
 def _is_none(node: Any) -> bool:
     return isinstance(node, gast.Constant) and node.value is None
+
+
+def _may_be_object(node: Any) -> bool:
+    """Whether an expression may give an object that is equal to nothing but itself."""
+    return isinstance(node, (gast.Name, gast.Attribute, gast.Subscript, gast.Call))

@@ -107,6 +107,10 @@ class _Matches(StatementRewriter):
             value = templates.literal(pattern.value, at=pattern)
             made = gast.MatchClass(bound("is_value", "value_pattern", value), [], [], [])
             return gast.copy_location(made, pattern)
+        if isinstance(pattern, gast.MatchValue) and isinstance(pattern.value, gast.Attribute):
+            value = templates.expression("lambda: value", at=pattern, value=pattern.value)
+            made = gast.MatchClass(bound("equal", "equal_pattern", value), [], [], [])
+            return gast.copy_location(made, pattern)
         if isinstance(pattern, gast.MatchClass):
             kind = getattr(pattern.cls, "id", "")
             if kind in _KINDS and kind not in self.context.shadowed:

@@ -16,6 +16,7 @@ import functools
 import sysconfig
 import warnings
 import weakref
+from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import is_dataclass
@@ -68,6 +69,17 @@ def install_impure(find: Callable[[Any], Callable[..., Any] | None]) -> None:
     """Sets what knows the functions that give something else at each call."""
     global _impure
     _impure = find
+
+
+# Refuses what methods of containers that search or hash would compare wrongly.
+_refuse_search: Callable[[str, Any], None] = lambda name, value: None  # noqa: E731
+_SEARCHING = frozenset({"add", "count", "discard", "index", "pop", "remove", "setdefault"})
+
+
+def install_search(refuse: Callable[[str, Any], None]) -> None:
+    """Sets what knows the objects that methods of containers can't search for."""
+    global _refuse_search
+    _refuse_search = refuse
 
 
 def install_converter(converter: Converter) -> None:
@@ -133,6 +145,8 @@ def converted_form(callee: Any) -> Any:
         return overload
     if kind is BuiltinMethodType:
         owner = callee.__self__
+        if callee.__name__ in _SEARCHING and isinstance(owner, (list, tuple, set, dict, deque)):
+            return functools.partial(_search, callee)
         if isinstance(owner, dict) and callee.__name__ == "get":
             return functools.partial(OVERLOADS[dict.get], owner)
         return functools.partial(_of_list, owner, callee.__name__) if type(owner) is list else callee
@@ -145,6 +159,16 @@ def converted_form(callee: Any) -> Any:
     if callable(callee):
         return _callable_object(callee)
     return callee
+
+
+def _search(callee: Any, *arguments: Any, **options: Any) -> Any:
+    """A method of a container that compares an argument with its items, or hashes it."""
+    owner, name = callee.__self__, callee.__name__
+    for each in arguments:
+        _refuse_search(name, each)
+    if name in ("count", "index", "remove") and isinstance(owner, (list, tuple)):
+        _refuse_search(name, owner)
+    return _of_list(owner, name, *arguments, **options) if type(owner) is list else callee(*arguments, **options)
 
 
 def _of_list(items: list[Any], name: str, *arguments: Any, **options: Any) -> Any:

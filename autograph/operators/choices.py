@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.absence import absences, guarded, plain
-from autograph.operators.structure import children, rebuild, same_structure
+from autograph.operators.structure import New, Which, children, rebuild, same_structure
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.dtypes import DType
@@ -181,7 +181,7 @@ def is_member(value: Any) -> bool:
 
 def is_choosable(value: Any) -> bool:
     """Whether a value can be an alternative beside others, or is a choice."""
-    return type(value) is Choice or is_member(value)
+    return type(value) in (Choice, Which, New) or is_member(value)
 
 
 def holds_choice(value: Any) -> bool:
@@ -229,6 +229,21 @@ def like_choices(structure: Any, value: Any) -> Any:
         return value
     held = dict(children(structure) or ())
     return _rebuilt(value, lambda key, item: like_choices(held[key], item))
+
+
+def with_new(value: Any, new: New) -> Any:
+    """A value with ``new`` in the place of all objects, by their identity, that weren't there before the loop."""
+    kind = type(value)
+    if kind is Which or kind is New:
+        return new if kind is New or not new.is_outside(value.object) else value
+    if kind is Choice:
+        found = [with_new(each, new) for each in value.ag_alternatives]
+        if all(a is b for a, b in zip(found, value.ag_alternatives)):
+            return value
+        alternatives = Alternatives.of(*found)
+        places = [alternatives.position(each) for each in found]
+        return Choice(constant_of(value, places, dtypes.int32), alternatives)
+    return _rebuilt(value, lambda key, item: with_new(item, new))
 
 
 def outgrown(structure: Any, value: Any, label: str) -> dict[str, Alternatives]:

@@ -16,8 +16,9 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.builtins import OVERLOADS
-from autograph.operators.calls import attribute, converted_form
+from autograph.operators.calls import attribute, converted_form, install_search
 from autograph.operators.choices import Alternatives, Choice, refuse
+from autograph.operators.objects import as_key, refuse_copies
 from autograph.operators.selecting import call, raise_at_run_time, select, selected
 from autograph.operators.special_methods import BINARY, COMPARISONS, operate, operate_alone
 from autograph.operators.symbolic import symbolic
@@ -115,8 +116,19 @@ def _member(kind: EnumMeta, *arguments: Any, **options: Any) -> Any:
     return Choice(index, members)
 
 
+def _by_identity(function: Callable[[Any], int]) -> Callable[[Any], Any]:
+    """``id`` or ``hash``: of a copy of objects what it gives for these."""
+
+    def called(value: Any) -> Any:
+        key = as_key(value, function.__name__)
+        return select(key, function) if type(key) is Choice else function(key)
+
+    return called
+
+
 def _get(owner: dict[Any, Any], key: Any, default: Any = None) -> Any:
     """``owner.get(key, default)``"""
+    key = as_key(key, "get")
     return select(key, lambda each: owner.get(each, default)) if type(key) is Choice else owner.get(key, default)
 
 
@@ -145,6 +157,8 @@ def install() -> None:
             methods[reflected] = backward
     for name, method in methods.items():
         setattr(Choice, name, method)
+    OVERLOADS[id], OVERLOADS[hash] = _by_identity(id), _by_identity(hash)
+    install_search(refuse_copies)
     for function in (bool, int, float, str, abs, len, isinstance, type, getattr, hasattr):
         OVERLOADS[function] = _with_each(OVERLOADS.get(function, function))
     OVERLOADS[EnumMeta.__call__] = _member

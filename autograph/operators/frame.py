@@ -31,7 +31,7 @@ from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
 from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
-from autograph.operators.structure import children, flatten, rebuild
+from autograph.operators.structure import children, flatten, rebuild, stands_for, which
 from autograph.operators.symbolic import is_weak
 from runtime.bytecode import names_written
 from runtime.context import ctx
@@ -94,7 +94,9 @@ class Images:
         _, inside = self._found[id(value)]
         if isinstance(value, (list, dict, StagedList)):
             return inside
-        return twin(value, inside)
+        made = twin(value, inside)
+        stands_for(made, which(value))
+        return made
 
     def inside(self, value: Any) -> Any:
         """A value with the images of all that is in it."""

@@ -16,14 +16,14 @@ from runtime.context import ctx
 from runtime.ops.elementwise.compare import equal, logical_and, logical_not, where
 from runtime.ops.flags import flag_of, flagged
 from runtime.ops.staged_number import StagedNumber, is_number
-from runtime.tensor import SymbolicTensor
+from runtime.tensor import SymbolicTensor, Tensor
 
 # Nodes whose results may be Python's on some ways through the program.
 _CHOOSING = frozenset({"cond", "while", "letrec", "switch"})
 
 
-def same(left: Any, right: Any) -> Any:
-    """``left is right`` in a trace, of two that aren't one object and no choices: a bool, or a boolean tensor."""
+def same_value(left: Any, right: Any) -> Any:
+    """``left is right`` of two that aren't one object, of which neither is a container or a choice."""
     for one, other in ((left, right), (right, left)):
         if other is None:
             return none_test(one)
@@ -31,6 +31,8 @@ def same(left: Any, right: Any) -> Any:
             return _is_bool(one, other)
     if flag_of(left) is not None and flag_of(right) is not None:
         return flagged(equal(left, right), left, right)
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return _same_tensor(left, right)
     if StagedNumber in (type(left), type(right)) and is_number(left) and is_number(right):
         raise StagingTypeError(
             "`is` between numbers of which one is known only when the program runs",
@@ -39,6 +41,36 @@ def same(left: Any, right: Any) -> Any:
             fix="compare them with ==",
         )
     return False
+
+
+def _same_tensor(one: Any, other: Any) -> Any:
+    """Whether two tensors are one object: it may have been chosen from two."""
+    if one is other:
+        return True
+    for tensor, another in ((one, other), (other, one)):
+        if type(tensor) is SymbolicTensor and tensor.chosen is not None:
+            condition, *sides = tensor.chosen
+            first, second = (_same_tensor(side, another) for side in sides)
+            if first is second:
+                return first
+            if _is_visible(condition):
+                return flagged(where(condition, first, second))
+    if any(type(each) is SymbolicTensor and _is_chosen(each) for each in (one, other)):
+        raise StagingTypeError(
+            "`is` between tensors of which a branch or loop has chosen one",
+            location=user_location(),
+            cause="which tensor of Python's it is, is known only when the program runs, and the program holds a copy",
+            fix="keep a flag or an index beside the tensor, and ask that",
+        )
+    return False
+
+
+def _is_visible(tensor: Any) -> bool:
+    """Whether the current region can use a tensor."""
+    builder = ctx.builder
+    while builder is not None and type(tensor) is SymbolicTensor and builder is not tensor.builder:
+        builder = builder.parent
+    return builder is not None
 
 
 def _is_bool(value: Any, wanted: bool) -> Any:
@@ -68,7 +100,10 @@ def _is_bool(value: Any, wanted: bool) -> Any:
 def _is_chosen(tensor: SymbolicTensor) -> bool:
     """Whether a branch or loop gives a tensor."""
     value, builder = outer_source(ctx.builder, tensor.value)
-    return builder.parent is not None if value.node is None else value.node.op.name in _CHOOSING
+    if value.node is not None:
+        return value.node.op.name in _CHOOSING
+    # An input: an argument of the function, or what a loop carries.
+    return builder.parent is not None or value.graph is not builder.graph
 
 
 def is_instance(value: Any, classes: Any) -> Any:

@@ -17,6 +17,7 @@ from autograph.operators.choices import Choice
 from autograph.operators.containers import become_staged, is_listed
 from autograph.operators.frame import Frame
 from autograph.operators.live import rebind
+from autograph.operators.objects import as_key
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.selecting import call, select
 from autograph.operators.staged_if import stage_branches
@@ -40,6 +41,7 @@ def note_reach(builder: Any, frame: Frame) -> None:
 def item(owner: Any, *path: Any) -> Any:
     """``owner[i]``, or ``owner[i][k]`` and so on; at symbolic tensors what the program chooses from lists or tuples."""
     for depth, index in enumerate(map(as_number, path), 1):
+        index = as_key(index, "[]")
         if _is_choice(owner, index):
             position = _position(owner, index)
             return _chosen(owner, position, 0, len(owner), lambda each, rest=path[depth:]: item(each, *rest))  # type: ignore[misc]
@@ -49,9 +51,11 @@ def item(owner: Any, *path: Any) -> Any:
 
 def look_up(owner: Any, index: Any) -> Any:
     """``owner[index]`` where no index is a tensor that Python would have to know."""
+    index = as_key(index, "[]")
     if type(index) is Choice:
         return select(index, lambda each: owner[each])
     if type(index) is tuple:
+        index = tuple([as_key(each, "[]") for each in index])
         for place, each in enumerate(index):
             if type(each) is Choice:
                 before, after = index[:place], index[place + 1 :]
@@ -123,12 +127,14 @@ class _Entries:
         return look_up(self.owner, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        key = as_key(key, "[]")
         if type(key) is Choice:
             call(key, lambda each: self.owner.__setitem__(each, value), self.owner, value)
         else:
             self.owner[key] = value
 
     def __delitem__(self, key: Any) -> None:
+        key = as_key(key, "[]")
         if type(key) is Choice:
             call(key, self.owner.__delitem__, self.owner)
         else:

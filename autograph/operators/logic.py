@@ -8,7 +8,7 @@ from typing import Any
 from autograph.operators.absence import none_test
 from autograph.operators.choices import Choice
 from autograph.operators.deciding import decided
-from autograph.operators.identity import same
+from autograph.operators.objects import as_key, compares_by_identity, refuse_copies, same
 from autograph.operators.selecting import select
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.state import Block
@@ -127,13 +127,20 @@ def compare(left: Any, comparison: str, right: Any) -> Any:
     function = _COMPARISONS[comparison]
     if ctx.builder is None:
         return function(left, right)
+    refuse_copies(comparison, left)
+    refuse_copies(comparison, right)
     return decided(lambda: function(left, right), comparison)
+
+
+_HASHED = (dict, set, frozenset)
 
 
 def in_(item: Any, container: Any) -> Any:
     """``item in container``."""
     if type(item) in DECIDED and type(container) in UNSTAGED and type(container) is not tuple:
         return item in container
+    if isinstance(container, _HASHED):
+        item = as_key(item, "in")
     if type(item) is Choice:
         return select(item, lambda each: in_(each, container))
     if type(container) is Choice:
@@ -144,7 +151,7 @@ def in_(item: Any, container: Any) -> Any:
 
 
 def _holds_tensor(value: Any) -> bool:
-    if type(value) is Choice:
+    if type(value) is Choice or compares_by_identity(value):
         return True
     if ctx.builder is None or symbolic(value) is not None:
         return ctx.builder is not None

@@ -12,6 +12,7 @@ from autograph.operators.choices import Known, with_choices
 from autograph.operators.containers import is_list, staged_list, unwrapped
 from autograph.operators.state import UNSET, Slot
 from autograph.operators.structure import (
+    IDENTITY,
     children,
     flatten,
     map_leaves,
@@ -276,7 +277,7 @@ def identifier(label: str) -> str:
 
 def shape_of(structure: Any) -> str:
     """A structure in words."""
-    leaves = flatten(structure)
+    leaves = [leaf for leaf in flatten(structure) if IDENTITY not in leaf[0]]
     if (len(leaves) == 1 and not leaves[0][0]) or isinstance(structure, ExtensionType):
         return describe(structure)
     return f"a {type(structure).__name__} of {len(leaves)} values"

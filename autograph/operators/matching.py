@@ -13,6 +13,7 @@ from autograph.operators.deciding import decided
 from autograph.operators.frame import Frame
 from autograph.operators.identity import is_instance
 from autograph.operators.logic import is_
+from autograph.operators.special_methods import operate
 from autograph.operators.state import Block, slots
 from autograph.operators.unbound import run
 from runtime.context import ctx
@@ -56,6 +57,11 @@ _VALUES = {
 def kind_pattern(kind: Any) -> Any:
     """What stands for a built-in class in a class pattern: ``case (int(n), _)``."""
     return _KINDS.get(kind, kind) if ctx.builder is not None else kind
+
+
+def equal_pattern(value: Callable[[], Any]) -> type:
+    """The class of which all that is equal to a value is an instance: for ``case (Color.RED, _)``."""
+    return _Pattern("equal_pattern", (), {"asked": staticmethod(lambda found: operate(found, "==", value()))})
 
 
 def value_pattern(value: bool | None) -> Any:

@@ -17,7 +17,8 @@ from autograph.operators.absence import none_test
 from autograph.operators.calls import converted_form, maker_of
 from autograph.operators.choices import Choice
 from autograph.operators.items import item
-from autograph.operators.logic import compare, not_
+from autograph.operators.logic import compare, is_, not_
+from autograph.operators.objects import compares_by_identity
 from autograph.operators.property_names import is_generated
 from runtime.context import ctx
 
@@ -63,6 +64,13 @@ def operate(left: Any, symbol: str, right: Any) -> Any:
             return _asked_in_turn(left, plain, right)
     if plain is not symbol:
         return _IN_PLACE[symbol](left, right)
+    if (
+        symbol in ("==", "!=")
+        and ctx.builder is not None
+        and (compares_by_identity(left) or compares_by_identity(right))
+    ):
+        found = is_(left, right)
+        return found if symbol == "==" else not_(found)
     return compare(left, symbol, right) if symbol in COMPARISONS else python(left, right)
 
 

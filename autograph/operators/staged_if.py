@@ -42,6 +42,7 @@ from autograph.operators.raising import (
 )
 from autograph.operators.state import UNSET, Block, PathSlot, Slot, after_block, single_places, slots
 from autograph.operators.structure import (
+    IDENTITY,
     children,
     flatten,
     is_composite,
@@ -102,7 +103,7 @@ def stage_branches(predicate: Any, branches: Sequence[Callable[[], Any]], state:
     one, other = traces
     _decide(predicate, traces)
     state = _whole_state(state, traces)
-    merge = _Merge(one, other, frame)
+    merge = _Merge(one, other, frame, predicate)
     plans = [
         merge.plan(f"'{slot.label}'", first, second, slot.covered, slot.is_listed)
         for slot, first, second in zip(state, one.values, other.values)
@@ -249,11 +250,12 @@ class _Merge:
     one object in both branches are names for one object afterwards.
     """
 
-    def __init__(self, one: _Trace, other: _Trace, frame: Frame) -> None:
+    def __init__(self, one: _Trace, other: _Trace, frame: Frame, predicate: Any) -> None:
         self.regions = (one.region, other.region)
         self.raises = (one.raises, other.raises)
         self.images = (one.images, other.images)
         self.frame = frame
+        self.predicate = predicate
         self.pairs: list[tuple[Any, Any, DType]] = []
         self.merged: dict[tuple[int, int], _Merged] = {}  # by the ids of the two objects
         self.contents: set[int] = set()  # the ids of what isn't an object of the program's, but in one
@@ -378,7 +380,13 @@ class _Merge:
             value = self._leaf(one, other, dtype)
             if dtype.is_bool and is_flag(one) and is_flag(other):
                 return lambda outputs: flagged(value(outputs), one, other)
-            return value
+
+            def tensor(outputs: Sequence[Any]) -> Any:
+                made = value(outputs)
+                made.chosen = self.predicate, one, other
+                return made
+
+            return tensor
         value = self._leaf(one, other, storage(number))
         return lambda outputs: StagedNumber(value(outputs), number)
 
@@ -536,9 +544,10 @@ def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError | StagingVal
     parts = [children(each) for each in (one, other)]
     if parts[0] is not None and parts[1] is not None:
         kind = StagingValueError if label == RESULT else StagingTypeError
+        sizes = [sum(key != IDENTITY for key, _ in part or ()) for part in parts]
         names = [
-            name if isinstance(each, ExtensionType) else f"{name} of {len(part)}"  # type: ignore[arg-type]
-            for each, name, part in zip((one, other), names, parts)
+            name if isinstance(each, ExtensionType) else f"{name} of {size}"
+            for each, name, size in zip((one, other), names, sizes)
         ]
         return kind(
             f"a condition on a tensor must return the same nested structure in both branches: {label} is {names[0]} in "

@@ -9,8 +9,9 @@ from autograph.errors import StagingTypeError, user_location
 from autograph.operators.deciding import decided
 from autograph.operators.elements import settle_elements
 from autograph.operators.frame import Frame
-from autograph.operators.identity import same as identical
 from autograph.operators.iterators import taking_all_from
+from autograph.operators.objects import compares_by_identity
+from autograph.operators.objects import same as identical
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.state import Block
@@ -64,10 +65,11 @@ def stage_contains(item: Any, container: Any) -> Any:
         return reduce_any(equal(container, item))
     found: Any = False
     for each in container:
-        same = identical(each, item) if each is None or item is None else each is item
+        by_identity = each is None or item is None or compares_by_identity(each) or compares_by_identity(item)
+        same = each is item or (by_identity and identical(each, item))
         if same is True:
             return True
-        if same is False:
+        if same is False and not by_identity:
             same = decided(lambda each=each: each == item, "in")  # type: ignore[misc]
         if symbolic(same) is not None:
             same = reduce_all(same)

@@ -19,7 +19,7 @@ from typing import Any
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen
-from autograph.operators.choices import like_choices, outgrown
+from autograph.operators.choices import like_choices, outgrown, with_new
 from autograph.operators.containers import ContentSlot, ListRequest, NeedsStagedLists, is_list
 from autograph.operators.elements import enter_loop, settle_elements
 from autograph.operators.endless import refuse_endless
@@ -42,6 +42,7 @@ from autograph.operators.loop_variables import (
 )
 from autograph.operators.raising import check_refused, forget_refused, refuse_handlers, refused, stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
+from autograph.operators.structure import New, known_objects
 from autograph.operators.symbolic import (
     accepts,
     common_dtype,
@@ -106,6 +107,8 @@ class Loop:
         self.starts: dict[Variable, Hashable] = {}  # what the types of the variables depend on before any trace
         self.is_resumed = False  # whether they started from types that an earlier trace has found
         self.ends: dict[tuple[int, str], list[Any]] = {}  # what variables may hold when an iteration ends
+        told_before = known_objects()
+        self.new = New(lambda value: frame.is_outside(value) or id(value) in told_before)
         self.known = {slot.place for slot, _ in self.before}
         self.discovered: list[tuple[Slot, Any]] = []  # with the values after the body
         self.unpinned: list[tuple[Slot, Any]] = []
@@ -194,6 +197,8 @@ class Loop:
             if not may_wait:
                 self.learn()
                 return None
+        with region.builder:
+            values = [with_new(value, self.new) for value in values]
         if self.finds_choices(values):
             self.begin_anew()
             return None

@@ -17,10 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, EnumMeta
 from types import FunctionType, ModuleType
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from autograph.operators.attributes import twin
 from autograph.operators.state import UNSET
+from runtime.context import ctx
 from runtime.extension_types.static import Static
 from runtime.extension_types.values import ExtensionType
 from runtime.staged_list import StagedList
@@ -59,6 +60,70 @@ def is_opened(value: Any) -> bool:
     return type(value) in _opened
 
 
+# --- which object it is --------------------------------------------------------------------------------------------
+
+
+# The label of the leaf that tells which object something is.
+IDENTITY = " as an object"
+
+
+class Which:
+    """An object by its identity: a leaf beside its attributes, which tells for which object of Python's it stands."""
+
+    __slots__ = ("object",)
+
+    def __init__(self, value: Any) -> None:
+        self.object = value
+
+
+class New(Which):
+    """Objects that a loop makes: another one in each of its iterations.
+
+    is_outside: tells of an object whether it was there before the loop.
+    """
+
+    __slots__ = ("is_outside",)
+
+    def __init__(self, is_outside: Callable[[Any], bool]) -> None:
+        super().__init__(None)
+        self.is_outside = is_outside
+
+
+# By root builder and id the objects of a trace with what they stand for: a `Which`, or a choice of some.
+_identities: WeakKeyDictionary[Any, dict[int, tuple[Any, Any]]] = WeakKeyDictionary()
+
+
+def _known_identities() -> dict[int, tuple[Any, Any]]:
+    builder = ctx.builder
+    while builder.parent is not None:
+        builder = builder.parent
+    return _identities.setdefault(builder, {})
+
+
+def known_objects() -> set[int]:
+    """The ids of the objects of which the trace has asked so far which they are."""
+    return {id(identity.object) for _, identity in _known_identities().values() if type(identity) is Which}
+
+
+def is_told_apart(value: Any) -> bool:
+    """Whether an object may be a copy that stands for others, from which Python tells it by its identity."""
+    return ctx.builder is not None and is_opened(value)
+
+
+def which(value: Any) -> Any:
+    """The object that one stands for, as a `Which` or a choice of some."""
+    known = _known_identities()
+    found = known.get(id(value))
+    if found is None:
+        found = known[id(value)] = value, Which(value)
+    return found[1]
+
+
+def stands_for(copy: Any, identity: Any) -> None:
+    """Notes which object a copy stands for."""
+    _known_identities()[id(copy)] = copy, identity
+
+
 def children(value: Any) -> Sequence[tuple[str, Any]] | None:
     """The items of a container with the text that reaches them (``[0]``, ``['k']``, ``.x``), or None for a leaf."""
     kind = type(value)
@@ -77,7 +142,8 @@ def children(value: Any) -> Sequence[tuple[str, Any]] | None:
     names = _field_names(value)
     if names is None or not _is_tree(value, ()):
         return None
-    return [(f".{name}", getattr(value, name, UNSET)) for name in names]
+    items = [(f".{name}", getattr(value, name, UNSET)) for name in names]
+    return [*items, (IDENTITY, which(value))] if is_told_apart(value) else items
 
 
 def _field_names(value: Any) -> list[str] | None:
@@ -143,9 +209,13 @@ def rebuild(like: Any, items: Sequence[Any]) -> Any:
     if hasattr(kind, "_make"):
         return kind._make(items)
     names = _field_names(like) or ()
-    if all(getattr(like, name, UNSET) is item for name, item in zip(names, items)):
+    is_told = len(items) > len(names)
+    is_same = not is_told or items[-1] is which(like)
+    if is_same and all(getattr(like, name, UNSET) is item for name, item in zip(names, items)):
         return like
     made = twin(like)
+    if is_told:
+        stands_for(made, items[-1])
     for name, item in zip(names, items):
         if item is not UNSET:
             object.__setattr__(made, name, item)  # frozen ones too

@@ -10,7 +10,7 @@ import importlib.util
 import pytest
 
 import autograph as ag
-from autograph.errors import StagingError
+from autograph.errors import StagingError, StagingTypeError
 from runtime.errors import NoneValueError
 
 GIVEN = [[3.0, 0.0, 2.0, 5.0, 1.0], [0.0, 0.5], [4.0, 4.0]]
@@ -145,6 +145,29 @@ ALTERNATIVES = {
         ["Phase.IDLE", "Phase()", "Phase() as k if k is Phase.BUSY", "None", "int()"],
         before="import enum\nclass Phase(enum.Enum):\n    IDLE = 0\n    BUSY = 1\n",
     ),
+    "object": Kind(
+        "EULER", "HEUN",
+        ["s is None", "s == None", "s.order == 2", "{{EULER: 1}}.get(s, 0) == 1", "{{EULER: 1, HEUN: 2}}[s] == 2",
+         "s in {{EULER: 1}}", "s in {{HEUN}}", "id(s) == id(EULER)", "hash(s) != hash(HEUN)", "s is THIRD",
+         "s == THIRD", "THIRD in (s,)", "(s, 1) == (EULER, 1)", "[EULER, HEUN].index(s) == 1", "s.is_euler()",
+         "[EULER, HEUN, EULER].count(s) == 2", "s is STEPS['euler']"],
+        ["Method()", "Method(order=2)", "None", "Names.euler", "Names.heun | Names.euler"],
+        before='''
+class Method:
+    def __init__(self, order):
+        self.order = order
+
+    def is_euler(self):
+        return self is EULER
+
+EULER, HEUN, THIRD = Method(1), Method(2), Method(3)
+STEPS = dict(euler=EULER)
+
+class Names:
+    euler, heun = EULER, HEUN
+''',
+        refused=["(s, 1) == (EULER, 1)", "[EULER, HEUN].index(s) == 1", "[EULER, HEUN, EULER].count(s) == 2"],
+    ),
 }  # fmt: skip
 
 
@@ -179,3 +202,124 @@ def test_as_in_python_or_refused(name, block, tmp_path):
                 assert any("cause: " in line for line in lines) and any("fix: " in line for line in lines), str(error)
             else:
                 assert got == python.program(given), (question, given, got, text)
+
+
+class Node:
+    def __init__(self, size):
+        self.size = size
+
+
+ONE, TWO, THREE = Node(1), Node(2), Node(3)
+
+
+def made_in_the_loop(t):
+    s, n = ONE, 0
+    for v in t:
+        made = Node(2)
+        if s is ONE:
+            n += 1
+        s = made if v > 1.0 else ONE
+        n += 10 if s is made else 100 if s == ONE else 1000
+    return n
+
+
+def two_names(t):
+    s, r, n = ONE, TWO, 0
+    for v in t:
+        if v > 1.0:
+            s, r = r, s
+        n = n * 3 + (1 if s is r else 0) + (1 if r is ONE else 0)
+    return n
+
+
+def in_attributes_and_items(t):
+    box, row, n = Node(ONE), [ONE, TWO], 0
+    for v in t:
+        n = n * 3 + (1 if box.size is TWO else 0) + (1 if row[0] == TWO else 0)
+        box.size = TWO if v > 1.0 else ONE
+        if v > 2.0:
+            row[0], row[1] = row[1], row[0]
+    return n
+
+
+def three(t):
+    s, n = ONE, 0
+    for v in t:
+        n = n * 2 + (1 if s in (TWO, THREE) else 0)
+        if v > 4.0:
+            s = THREE
+        elif v > 1.0:
+            s = TWO
+    return n
+
+
+def chosen_tensors(t):
+    a, b, n = t * 1.0, t * 2.0, 0
+    best = other = a
+    if t[0] > 1.0:
+        best = b
+    if t[0] < 5.0:
+        other = t * 2.0
+    n += 1 if best is b else 0
+    n += 10 if best is not a else 0
+    n += 100 if other is a or other is b else 0
+    return n
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize(
+    "program", [made_in_the_loop, two_names, in_attributes_and_items, three, chosen_tensors], ids=lambda f: f.__name__
+)
+def test_which_object(program, given):
+    given = ag.constant(given)
+    assert int(ag.function(program)(given)) == int(program(given))
+
+
+def made_in_two_iterations(t):
+    s, n = ONE, 0
+    for v in t:
+        before = s
+        s = Node(2) if v > 1.0 else ONE
+        if s is before:
+            n += 1
+    return n
+
+
+def chosen_lists(t):
+    one, other = [t], [t + 1.0]
+    row = one
+    if t[0] > 1.0:
+        row = other
+    return 1 if row is other else 0
+
+
+def tensors_of_a_loop(t):
+    best = first = t[0]
+    n = 0
+    for v in t:
+        if best is first:
+            n += 1
+        best = v if v > best else best
+    return n
+
+
+def in_a_set(t):
+    s, seen = ONE, set()
+    if t[0] > 1.0:
+        s = TWO
+    seen.add(s)
+    return len(seen)
+
+
+@pytest.mark.parametrize(
+    "program", [made_in_two_iterations, chosen_lists, tensors_of_a_loop, in_a_set], ids=lambda f: f.__name__
+)
+def test_unknown_objects_are_refused(program):
+    with pytest.raises(StagingTypeError, match=rf"(?s)chosen.*{__name__.rpartition('.')[2]}.py.*cause: .*fix: "):
+        ag.function(program)(ag.constant(GIVEN[0]))
+
+
+def test_no_object_is_changed():
+    before = [dict(vars(each)) for each in (ONE, TWO, THREE)]
+    ag.function(three)(ag.constant(GIVEN[0]))
+    assert [vars(each) for each in (ONE, TWO, THREE)] == before
