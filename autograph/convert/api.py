@@ -26,6 +26,7 @@ from autograph.convert.features import checked
 from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import CONVERTING, converted_form, install_converter, is_library, maker_of
+from autograph.operators.iterators import unwatched
 from autograph.operators.property_names import own_names, property_names
 from autograph.operators.state import read_cell
 from autograph.syntax.compiled import class_of
@@ -128,7 +129,8 @@ def do_not_convert(func: Any = None) -> Any:
     def call_unconverted(*args: Any, **kwargs: Any) -> Any:
         token = CONVERTING.set(False)
         try:
-            return func(*args, **kwargs)
+            with unwatched():
+                return func(*args, **kwargs)
         finally:
             CONVERTING.reset(token)
 

@@ -316,7 +316,7 @@ class Frame:
         self._created = ctx.created
         try:
             self._positions = [Position(each) for each in self.iterators]
-            with outside(self.iterators):
+            with outside(self.iterators, self._positions):
                 yield
         except ValueError as error:
             if "read-only" not in str(error) or not self.arrays:

@@ -27,23 +27,42 @@ from runtime.thread_state import propagated
 
 
 class _Outside(threading.local):
-    """The iterators that could be reached before each block that is being traced, outer blocks first."""
+    """The iterators that could be reached before each block that is being traced, outer blocks first.
+
+    seen       their ids
+    positions  how far they had come
+    """
 
     def __init__(self) -> None:
         self.seen: list[frozenset[int]] = []
+        self.positions: list[list[Position]] = []
 
 
 _outside = propagated(_Outside())
 
 
 @contextlib.contextmanager
-def outside(iterators: Iterable[Any]) -> Iterator[None]:
-    """While a block is traced, around which these iterators are known."""
+def outside(iterators: Iterable[Any], positions: list[Position]) -> Iterator[None]:
+    """While a block is traced, around which these iterators are known, and had come so far."""
     _outside.seen.append(frozenset(map(id, iterators)))
+    _outside.positions.append(positions)
     try:
         yield
     finally:
         _outside.seen.pop()
+        _outside.positions.pop()
+
+
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """While a function runs that the user keeps from being converted: what it takes from iterators, it takes while it
+    is traced, which is what the user asks for."""
+    still = [each for positions in _outside.positions for each in positions if not each.has_moved()]
+    try:
+        yield
+    finally:
+        for each in still:
+            each.renew()
 
 
 class Positioned:
@@ -61,7 +80,11 @@ class Position:
 
     def __init__(self, iterator: Any) -> None:
         self.iterator = iterator
-        self.seen = list(_position(iterator))
+        self.renew()
+
+    def renew(self) -> None:
+        """Forgets what has been taken so far."""
+        self.seen = list(_position(self.iterator))
 
     def has_moved(self) -> bool:
         """Whether items have been taken since."""

@@ -7,7 +7,6 @@ own: of the getter of a property, a special method, a comprehension that stays P
 from __future__ import annotations
 
 import ast
-import opcode
 import sys
 from types import FrameType
 from typing import Any
@@ -19,6 +18,7 @@ from autograph.operators.swallowing import hides, tree_of
 from runtime.context import ctx
 from runtime.errors import NO_VALUE, OperatorNotAllowedInGraphError, explain_refusals, place
 from runtime.graph.spans import at_span
+from runtime.interpreter import is_raise
 from runtime.staged_list import IN_PYTHON, IS_STAGED
 from runtime.tensor import FORMAT_LATER
 from runtime.tracebacks import is_ours
@@ -142,7 +142,6 @@ def _of_display(location: Location) -> list[str]:
 
 # What an error about a value of the program says, whoever raises it.
 _STAND_INS = ("Tensor", "StagedNumber", "StagedList")
-_RAISE = opcode.opmap["RAISE_VARARGS"]
 # What Python says when an operand has the wrong type, in traces as everywhere: not that a value is missing.
 _HOLDS_EAGERLY = ("unsupported operand type", "not callable", "not subscriptable", "object does not support")
 
@@ -180,9 +179,9 @@ def say_place(error: Exception) -> None:
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is None or isinstance(error, AutographError):
+    if last is None or isinstance(error, (AutographError, OperatorNotAllowedInGraphError)):
         return
-    is_raised = last.tb_frame.f_code.co_code[last.tb_lasti] == _RAISE  # by the user, unless it is ours
+    is_raised = is_raise(last.tb_frame.f_code, last.tb_lasti)  # by the user, unless it is ours
     is_about_ours = not is_raised and any(name in str(error) for name in _STAND_INS)
     location = raised_at(error) if is_ours(error) or is_about_ours else None
     if location is not None and place(location.filename, location.line) not in str(error):
