@@ -9,6 +9,8 @@ import pytest
 import autograph as ag
 from benchmarks import routes
 
+pytest.importorskip("onnxruntime", reason="ONNX Runtime runs one of the routes; it has no wheel for this Python")
+
 PROGRAMS = {program.name: program for program in routes.programs()}
 
 
