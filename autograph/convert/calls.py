@@ -20,9 +20,9 @@ from autograph.syntax import templates
 from autograph.syntax.walk import walk
 
 _NAMES = """
-    ascii bin breakpoint bytearray bytes callable chr classmethod compile delattr dict dir eval exec format frozenset
-    globals hex issubclass locals memoryview object oct open ord property
-    repr set setattr slice staticmethod super vars
+    ascii bin breakpoint bytearray bytes chr classmethod compile delattr dict dir eval exec format frozenset
+    globals hex locals memoryview object oct open ord property
+    set setattr slice staticmethod super vars
 """
 _TYPES = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
 _EXCEPTIONS = {name for name, value in _TYPES.items() if issubclass(value, BaseException)}

@@ -1,4 +1,4 @@
-"""f-strings in ``print``, ``raise`` and ``assert`` may show values that are known only when the program runs.
+"""f-strings may show values that are known only when the program runs: with a format in messages alone.
 
 print(f"x is {x:.2f}")             →      print(ag__.text(f"x is {ag__.shown(x):.2f}"))
 print("x is {:.2f}".format(x))     →      print(ag__.text("x is {:.2f}".format(ag__.shown(x))))
@@ -63,11 +63,10 @@ class _Texts(ExpressionPass):
         return templates.expression("ag__.percent(left, right)", at=node, left=node.left, right=node.right)
 
     def visit_JoinedStr(self, node: Any) -> Any:
-        if not self.in_message:
-            return self.generic_visit(node)
         values = [each for each in node.values if isinstance(each, gast.FormattedValue)]
-        if not values:
-            return node
+        # Elsewhere a symbolic tensor says that it has no digits to format yet.
+        if not values or (not self.in_message and any(each.format_spec is not None for each in values)):
+            return node if not values else self.generic_visit(node)
         for each in values:
             each.value = templates.expression("ag__.shown(value)", at=each.value, value=each.value)
         return templates.expression("ag__.text(string)", at=node, string=node)

@@ -27,12 +27,14 @@ from autograph.operators.special_methods import (
     set_attribute,
     set_item,
 )
+from autograph.operators.staged_texts import install as _install_texts
 from autograph.operators.texts import percent, shown, text
 from autograph.operators.unconverted import explanation
 from runtime.tracebacks import drop_frames
 
 _install()
 _install_choosing()
+_install_texts()
 install_impure(_impure)
 
 __all__ = [

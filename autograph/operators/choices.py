@@ -4,15 +4,16 @@
     if x > 1.0:
         phase = Phase.BUSY          # a choice: one of (Phase.IDLE, Phase.BUSY), at the index cond(x > 1.0, 1, 0)
 
-A member of an enum that a staged branch or loop exchanges becomes one. The alternatives are the members themselves, and
-None; the program holds the index. What Python code asks of a choice, choosing.py answers. To branches and loops it is a
-container of one tensor, its index.
+A member of an enum, or a function or class of a module, that a staged branch or loop exchanges becomes one. The
+alternatives are these themselves, and None; the program holds the index. What Python code asks of a choice, choosing.py
+answers. To branches and loops it is a container of one tensor, its index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import EnumMeta, Flag
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, NoReturn
 
 from autograph.errors import StagingTypeError, user_location
@@ -95,9 +96,10 @@ class Choice:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """The class that all of the objects have: patterns and code of C ask for it."""
+        """The class that all of the objects have: patterns and code of C ask for it. Of classes it isn't a class."""
         kinds = {type(each) for each in self.ag_alternatives}
-        return kinds.pop() if len(kinds) == 1 else Choice
+        kind = kinds.pop()
+        return kind if not kinds and not issubclass(kind, (FunctionType, BuiltinFunctionType, type)) else Choice
 
     def __repr__(self) -> str:
         return f"<one of {', '.join(map(str, self.ag_alternatives))}>"
@@ -181,7 +183,12 @@ def is_member(value: Any) -> bool:
 
 def is_choosable(value: Any) -> bool:
     """Whether a value can be an alternative beside others, or is a choice."""
-    return type(value) in (Choice, Which, New) or is_member(value)
+    return type(value) in (Choice, Which, New) or is_member(value) or _is_of_module(value)
+
+
+def _is_of_module(value: Any) -> bool:
+    """Whether a value is a function or class that there is once: one made in a function may be another at each call."""
+    return isinstance(value, (FunctionType, BuiltinFunctionType, type)) and "<locals>" not in value.__qualname__
 
 
 def holds_choice(value: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.calls import attribute, converted_form, install_search
-from autograph.operators.choices import Alternatives, Choice, refuse
+from autograph.operators.choices import Alternatives, Choice, among, holds, refuse
 from autograph.operators.objects import as_key, refuse_copies
 from autograph.operators.selecting import call, raise_at_run_time, select, selected
 from autograph.operators.special_methods import BINARY, COMPARISONS, operate, operate_alone
@@ -30,7 +30,7 @@ _METHODS = (FunctionType, MethodDescriptorType, classmethod, staticmethod)
 
 
 def _attribute(choice: Choice, name: str) -> Any:
-    if name.startswith("__") and name.endswith("__"):
+    if name.startswith("__") and name.endswith("__") and name not in ("__name__", "__qualname__"):
         raise AttributeError(name)  # asked by Python for itself: the class has those that matter
     members = [
         next((vars(base)[name] for base in type(each).__mro__ if name in vars(base)), None)
@@ -53,7 +53,22 @@ class _Method:
         def called(each: Any) -> Any:
             return converted_form(getattr(each, self._name))(*arguments, **options)
 
-        return call(self._choice, called, arguments, options)
+        error = AttributeError(f"'NoneType' object has no attribute '{self._name}'")
+        return call(_present(self._choice, error), called, arguments, options)
+
+
+def _called(self: Choice, *given: Any, **options: Any) -> Any:
+    present = _present(self, TypeError("'NoneType' object is not callable"))
+    return call(present, lambda each: converted_form(each)(*given, **options), given, options)
+
+
+def _present(choice: Choice, error: Exception) -> Choice:
+    """The choice without None, for which the program raises an error when it gets here."""
+    objects = Alternatives([each for each in choice.ag_alternatives if each is not None])
+    if not objects or len(objects) == len(choice.ag_alternatives):
+        return choice
+    raise_at_run_time(error, unless=holds(choice, [choice.ag_alternatives.position(each) for each in objects]))
+    return among(choice, objects)
 
 
 def _binary(symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
@@ -136,9 +151,7 @@ def install() -> None:
     """Gives `Choice` its methods, and the functions of Python's that take choices their form in traces."""
     methods: dict[str, Any] = {
         "__getattr__": _attribute,
-        "__call__": lambda self, *given, **options: call(
-            self, lambda each: converted_form(each)(*given, **options), given, options
-        ),
+        "__call__": _called,
         "__getitem__": lambda self, key: select(self, lambda each: each[key]),
         "__iter__": _iterated,
         "__bool__": lambda self: _known(self, "bool", bool),
@@ -159,7 +172,7 @@ def install() -> None:
         setattr(Choice, name, method)
     OVERLOADS[id], OVERLOADS[hash] = _by_identity(id), _by_identity(hash)
     install_search(refuse_copies)
-    for function in (bool, int, float, str, abs, len, isinstance, type, getattr, hasattr):
+    for function in (bool, int, float, str, abs, len, isinstance, issubclass, type, getattr, hasattr, callable, repr):
         OVERLOADS[function] = _with_each(OVERLOADS.get(function, function))
     OVERLOADS[EnumMeta.__call__] = _member
     OVERLOADS[dict.get] = _get

@@ -19,7 +19,8 @@ def warn(message: Any, category: Any = None, stacklevel: Any = 1, source: Any = 
     """``warnings.warn``; ``stacklevel`` counts the user's functions, not the blocks and operators between them."""
     if type(stacklevel) is int and stacklevel > 1:
         stacklevel = _distance(sys._getframe(1), stacklevel - 1)
-    warnings.warn(message, category, stacklevel + 1, source, **options)
+    # The text itself: `warnings` looks it up among those shown before.
+    warnings.warn(str(message) if isinstance(message, str) else message, category, stacklevel + 1, source, **options)
 
 
 def _distance(frame: FrameType | None, levels: int) -> int:

@@ -16,6 +16,7 @@ from autograph.operators.structure import children
 from autograph.operators.symbolic import DECIDED, UNSTAGED, symbolic, truth
 from autograph.operators.unbound import as_unbound_local
 from runtime.context import ctx
+from runtime.ops.strings.staged_string import StagedText
 
 
 def and_(first: Any, second: Block, *others: Block) -> Any:
@@ -151,7 +152,7 @@ def in_(item: Any, container: Any) -> Any:
 
 
 def _holds_tensor(value: Any) -> bool:
-    if type(value) is Choice or compares_by_identity(value):
+    if type(value) in (Choice, StagedText) or compares_by_identity(value):
         return True
     if ctx.builder is None or symbolic(value) is not None:
         return ctx.builder is not None

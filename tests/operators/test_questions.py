@@ -168,6 +168,52 @@ class Names:
 ''',
         refused=["(s, 1) == (EULER, 1)", "[EULER, HEUN].index(s) == 1", "[EULER, HEUN, EULER].count(s) == 2"],
     ),
+    "function": Kind(
+        "add", "double", ["s is None", "s == None", "s(2.0) > 3.5", "{{add: 1}}.get(s, 0) == 1", "s in {{double: 1}}",
+         "s.__name__ == 'add'", "callable(s)", "repr(s) == repr(add)", "id(s) == id(add)", "TABLE['double'] is s"],
+        ["None", "Names.add", "int()"],
+        before='''
+def add(x):
+    return x + 1.0
+
+def double(x):
+    if x > 1.0:
+        return x * 2.0
+    return x
+
+TABLE = dict(add=add, double=double)
+
+class Names:
+    add, double = staticmethod(add), staticmethod(double)
+''',
+    ),
+    "function or None": Kind(
+        "None", "add", ["s is not None and s(2.0) > 2.0", "s == None", "callable(s)"], ["None", "True | None"],
+        before="def add(x):\n    return x + 1.0\n",
+    ),
+    "class": Kind(
+        "Few", "Many", ["s is None", "s.count == 1", "s().count == 1", "{{Few: 1}}.get(s, 0) == 1",
+         "s.__name__ == 'Few'",
+         "isinstance(MANY, s)", "issubclass(s, Many)", "issubclass(Few, s)", "s is type(MANY)", "s.twice() == 2"],
+        ["None", "Names.few", "int()"],
+        before='''
+class Few:
+    count = 1
+
+    @classmethod
+    def twice(cls):
+        return cls.count * 2
+
+class Many(Few):
+    count = 5
+
+MANY = Many()
+
+class Names:
+    few = Few
+''',
+        refused=["s().count == 1", "s.twice() == 2"],
+    ),
 }  # fmt: skip
 
 

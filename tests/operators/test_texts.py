@@ -173,3 +173,41 @@ def test_displays_over_tensors_of_unknown_length_say_why_and_what_to_do(show: An
     with pytest.raises(ag.errors.OperatorNotAllowedInGraphError) as caught:
         ag.function(show)(ag.constant(2))
     assert f"cause: a {kind} comprehension isn't staged" in str(caught.value) and "fix: " in str(caught.value)
+
+
+def _mode(x):
+    mode = "a"
+    if x > 0:
+        mode = "b"
+    return mode
+
+
+@pytest.mark.parametrize("x", [-1.0, 1.0])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda mode: f"{mode}-{mode}" == "b-b",
+        lambda mode: f"{mode}-{mode}" != "b-b",
+        lambda mode: f"{mode}!" in ("a!", "c"),
+        lambda mode: "k" + f"{mode}!" + "z" == "kb!z",
+    ],
+)
+def test_texts_of_chosen_strings_are_compared_as_in_python(ask: Any, x: float) -> None:
+    def f(x):
+        return ask(_mode(x))
+
+    assert bool(ag.function(f)(ag.constant(x))) == f(x)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: {"a!": 1}[f"{_mode(x)}!"],
+        lambda x: f"{_mode(x)}!".startswith("a"),
+        lambda x: len(f"{_mode(x)}!"),
+        lambda x: f"{x}" == "1.0",
+    ],
+)
+def test_other_questions_about_staged_texts_are_refused(ask: Any) -> None:
+    with pytest.raises(ag.errors.StagingTypeError, match=r"(?s)of a text with .*test_texts.py.*cause: .*fix: "):
+        ag.function(ask)(ag.constant(1.0))
