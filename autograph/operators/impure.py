@@ -5,6 +5,9 @@
 In a trace such a call becomes a call of the program: it is made whenever the program gets there. Its result is a
 number, a string or a tensor, or a `HostObject`, which stands for an object that exists only while the program runs.
 What kind of result it has is found out by a trial, after which random streams are as they were.
+
+A generator that the function makes from a seed of Python's gives the same numbers at each call. It draws them while the
+function is traced, so they may also decide what is traced, and not in a loop or branch on tensors.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import types
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -27,6 +31,7 @@ from autograph.operators.builtins import OVERLOADS
 from autograph.operators.items import item
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes, nest
+from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops.control import HOST_CALL
 from runtime.ops.dispatch import apply
@@ -48,6 +53,9 @@ _PURE = frozenset({"mktime", "strptime", "get_clock_info", "compare_digest", "cl
 _FUNCTIONS = frozenset({
     os.urandom, uuid.uuid1, uuid.uuid4, uuid.getnode, builtins.input, np.random.default_rng, os.times,
 })  # fmt: skip
+_SEEDED = (np.random.default_rng, np.random.RandomState, random.Random)
+# The generators that a trace has made from seeds that are known.
+_seeded: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 _CLASSES = (np.random.RandomState, random.Random, random.SystemRandom)
 _NOW = frozenset({"now", "utcnow", "today"})
 
@@ -59,12 +67,17 @@ def impure(callee: Any) -> Callable[..., Any] | None:
     if isinstance(owner, _GENERATORS) and not isinstance(owner, types.ModuleType):
         if name in _STATES:
             return None
+        if any(owner is each for each in _seeded.get(_root(), ())):
+            _refuse_in_block(name)
+            return None
         return lambda *given, **options: _drawn(callee, owner, name, given, options)
     if isinstance(owner, type) and issubclass(owner, datetime.date) and name in _NOW:
         return lambda *given, **options: run_anew(callee, given, options)
     module = getattr(callee, "__module__", "")
     is_listed = module in _MODULES and name not in _PURE and not isinstance(callee, type)
     if is_listed or any(callee is each for each in (*_FUNCTIONS, *_CLASSES)):
+        if any(callee is each for each in _SEEDED):
+            return lambda *given, **options: _generator(callee, given, options)
         if name == "choice":
             return lambda population: _picked(random.SystemRandom().choice, name, population)
         given_result = {"sleep": None, "input": ""}
@@ -72,6 +85,38 @@ def impure(callee: Any) -> Callable[..., Any] | None:
             return lambda *given, **options: run_anew(callee, given, options, lambda *_: given_result[name])
         return lambda *given, **options: run_anew(callee, given, options, is_wide=module == "time" or "bits" in name)
     return None
+
+
+def _root() -> Any:
+    """The trace that is being made, without the blocks in it."""
+    builder = ctx.builder
+    while builder is not None and builder.parent is not None:
+        builder = builder.parent
+    return builder
+
+
+def _generator(kind: Any, given: Sequence[Any], options: dict[str, Any]) -> Any:
+    """A generator: of this trace if its seed is known, else of each run."""
+    leaves = nest.flatten((list(given), options))
+    is_seeded = any(each is not None for each in leaves)
+    builder = ctx.builder
+    is_known = is_seeded and all(type(each) is not HostObject and symbolic(each) is None for each in leaves)
+    if builder is None or builder.parent is not None or not is_known:
+        return run_anew(kind, given, options)
+    made = kind(*given, **options)
+    _seeded.setdefault(builder, []).append(made)
+    return made
+
+
+def _refuse_in_block(name: str) -> None:
+    """Raises StagingError where a generator of the trace would draw in a block that is traced once for all trips."""
+    if ctx.builder is not None and ctx.builder.parent is not None:
+        raise StagingError(
+            f"{name}() of a generator that this function makes from a seed is called in a branch or loop on tensors",
+            location=user_location(),
+            cause="such a generator draws while the function is traced, once, and not in each iteration",
+            fix="make the generator outside of the function, or use ag.random.Generator",
+        )
 
 
 def _drawn(callee: Any, owner: Any, name: str, given: Sequence[Any], options: dict[str, Any]) -> Any:

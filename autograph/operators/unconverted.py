@@ -183,7 +183,8 @@ def say_place(error: Exception) -> None:
         return
     is_raised = is_raise(last.tb_frame.f_code, last.tb_lasti)  # by the user, unless it is ours
     is_about_ours = not is_raised and any(name in str(error) for name in _STAND_INS)
-    location = raised_at(error) if is_ours(error) or is_about_ours else None
+    in_pythons_words = any(each in str(error) for each in _HOLDS_EAGERLY)
+    location = raised_at(error) if is_about_ours or (is_ours(error) and not in_pythons_words) else None
     if location is not None and place(location.filename, location.line) not in str(error):
         at_span(error, (location.filename, location.line, location.function))
 

@@ -288,3 +288,28 @@ def test_a_shuffle_in_place_is_refused(shuffle):
     with pytest.raises(StagingError, match="in place") as caught:
         f(ag.constant(1.0))
     assert "test_impure.py" in str(caught.value) and "fix: " in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_a_generator_with_a_known_seed_decides_what_is_traced(make):
+    def program(x):
+        drawn = make(7)
+        for _ in range(int(drawn.uniform(2, 5))):
+            x = x * drawn.normal()
+        return x
+
+    f = ag.function(program)
+    for _ in range(2):
+        np.testing.assert_allclose(f(ag.constant(1.0)), program(1.0), rtol=1e-5)
+
+
+def test_a_generator_with_a_known_seed_does_not_draw_in_a_staged_loop():
+    @ag.function
+    def f(n):
+        drawn, total = np.random.default_rng(7), 0.0
+        for _ in range(n):
+            total += drawn.normal()
+        return total
+
+    with pytest.raises(StagingError, match=r"(?s)normal\(\) of a generator.*fix: make the generator outside"):
+        f(ag.constant(3))

@@ -414,7 +414,7 @@ class Lowering(Sizes):
 
     def emit(self, node: Node) -> None:
         lowering = EMITTERS.get(node.op.name)
-        if calls_out(node):
+        if not self.for_device and calls_out(node):
             self.call_out(node)
         elif node in self.region.small:
             scalarize.emit(self, node)
