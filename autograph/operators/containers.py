@@ -22,7 +22,7 @@ from autograph.errors import Location, StagingError, StagingTypeError, user_loca
 from autograph.operators.aliases import is_exchanged
 from autograph.operators.choices import holds_choice
 from autograph.operators.live import is_run_over
-from autograph.operators.state import Slot, read_cell
+from autograph.operators.state import Slot, read_cell, text_of
 from autograph.operators.structure import children, is_frozen, rebuild
 from runtime.context import ctx
 from runtime.dataclass import dataclass
@@ -189,7 +189,7 @@ class Snapshot:
             keys = [index for index, (a, b) in enumerate(zip(owner, before)) if _differ(a, b)]
         else:
             return {None}
-        return {(id(owner), repr(key)) for key in keys}
+        return {(id(owner), text_of(key)) for key in keys}
 
     def slot(self) -> ContentSlot:
         """The contents as state. Raises StagingError for a container that can't be."""

@@ -10,7 +10,7 @@ from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
 from autograph.operators.choices import Known, with_choices
 from autograph.operators.containers import is_list, staged_list, unwrapped
-from autograph.operators.state import UNSET, Slot
+from autograph.operators.state import UNSET, Slot, text_of
 from autograph.operators.structure import (
     IDENTITY,
     children,
@@ -67,7 +67,7 @@ class Leaf:
 
     def described(self) -> Hashable:
         """What its type may depend on before the loop has been traced."""
-        init = None if is_tensor_like(self.init) else (type(self.init), repr(self.init))
+        init = None if is_tensor_like(self.init) else (type(self.init), text_of(self.init))
         return self.label, self.type, self.number, self.is_flag, init, tuple(self.flags), self.absence is not None
 
     def resume(self, before: Leaf) -> None:
@@ -173,7 +173,7 @@ class Variable:
     def described(self) -> Hashable:
         """All that is known of its types."""
         if self.lacks_value:
-            return repr(self.structure)
+            return text_of(self.structure)
         return self.numbers, tuple(
             [(each.described(), each.carried, each.guessed, each.flexible) for each in self.leaves]
         )

@@ -125,7 +125,7 @@ class PathSlot(Slot):
             return id(self)
         if self.kind == "." and attributes_of(owner) is not None:
             return identity(owner), self.key()
-        return id(owner), repr(self.key())
+        return id(owner), text_of(self.key())
 
     @property
     def is_method(self) -> bool:
@@ -266,6 +266,14 @@ def after_block(slot: Slot, before: Any) -> Any:
     Such a list's contents are state as a whole.
     """
     return before if isinstance(slot, PathSlot) and slot.is_in_staged_list() else slot.get()
+
+
+def text_of(value: Any) -> str:
+    """What tells a key or a value from others: its text. A class of the program's may fail to give one in a trace."""
+    try:
+        return repr(value)
+    except Exception:
+        return f"{type(value).__name__} {id(value)}"
 
 
 def single_places(state: Iterable[Slot]) -> list[Slot]:
