@@ -61,8 +61,8 @@ def refusal(node: Node, for_device: bool) -> str | None:
 def calls_out(node: Node) -> bool:
     """Whether a kernel for the CPU lets Python run a node in a loop or a branch: it has no native form, and takes and
     gives what can be passed."""
-    if node.regions or node.op.is_random:
-        return False
+    if node.regions or node.op.is_random or node.op.is_collective:
+        return False  # with collectives, a loop has the same bits whether they overlap with it or not
     if (node.op.is_elementwise or node.op.name in EMITTERS) and refusal(node, for_device=False) is None:
         return False
     try:
