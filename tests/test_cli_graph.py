@@ -215,7 +215,7 @@ def test_of_a_function_with_a_signature_and_of_a_method(program, capsys, command
         ("step", "x: float32", 2, "can't be called with this signature: missing a required argument"),
         ("wrong", "x: float32", 1, "wrong can't be traced: "),
         ("misspelt", "x: float32", 1, "can't be traced: NameError: name 'undefined' is not defined (*program.py:38)"),
-        ("step", "x: string, n: int32", 1, "can't be traced: DTypeError: *(*program.py:6)"),
+        ("step", "x: string, n: int32", 1, "can't be traced: DTypeError: *program.py:6*"),
         ("nothing", "", 2, "no function 'nothing'"),
         (
             "texts --kernel",

@@ -64,5 +64,6 @@ def test_example_and_fix(name, wrong, right):
     error = {**ERRORS, **PYTHONS}[name]
     with pytest.raises(error) as caught:
         run(wrong, f"{name} example")
-    assert type(caught.value) is error
+    found = type(caught.value)
+    assert (found.__module__, found.__qualname__) == (error.__module__, error.__qualname__), "what a traceback shows"
     run(right, f"{name} fix")

@@ -86,7 +86,7 @@ _BOOLEANS = [
 _INTEGERS = [
     "attempts", "beam_width", "buckets", "captures", "carries", "channels", "desired_channels", "desired_samples",
     "hash_key", "k", "limit", "maxsplit", "order", "precision", "rank", "ratio", "results", "sources", "summarize",
-    "top_paths", "type", "width",
+    "tape", "top_paths", "type", "width",
 ]  # fmt: skip
 _CHECKS: dict[str, Check] = {
     **dict.fromkeys(_BOOLEANS, _bool),

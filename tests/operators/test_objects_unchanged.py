@@ -218,6 +218,7 @@ def state_of(*roots):
         if id(value) in found or isinstance(value, types.ModuleType):
             continue
         inside = dict(vars(value)) if hasattr(value, "__dict__") else {}
+        inside.pop("__slotnames__", None)  # where `copyreg` remembers what it has found
         for base in type(value).__mro__:
             for name in vars(base).get("__slots__", ()):
                 inside[name] = getattr(value, name, None)
