@@ -271,3 +271,16 @@ def test_a_c_library_can_not_call_python(tmp_path):
     concrete = prints.get_concrete_function(ag.TensorSpec([], "int32"))
     with pytest.raises(ag.errors.UnimplementedError, match=r"op 'print' can't be compiled(?s:.*)test_call_outs.py"):
         ag.export.c_library(concrete, tmp_path)
+
+
+def test_recursive_functions_that_print_are_interpreted(capsys):
+    def down(n):
+        if n > 0:
+            ag.print(n, output_stream=sys.stdout)
+            down(n - 1)
+
+    f = ag.function(down, jit_compile=True)
+    for _ in range(2):
+        f(ag.constant(2))
+        assert capsys.readouterr().out.split() == ["2", "1"]
+    assert "a recursive function with the op 'print' can't be compiled" in " ".join(f.explain(ag.constant(2)).split())

@@ -30,7 +30,7 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.source import ErrorSite, Interruption, NotNative, constant_variable, numba_type, slot_of
 from runtime.codegen.kernel.values import TOKEN, Array, Buffer, Scalar, StackRef
-from runtime.codegen.lower.state import REFUSALS, Lowering, emitter
+from runtime.codegen.lower.state import REFUSALS, Lowering, calls_out, emitter
 from runtime.codegen.op_lowerings.control_flow import handle, own_stack, stack_ref, stack_variables
 from runtime.codegen.passes.kernel import interrupt_poll
 from runtime.codegen.symbolic.ranges import Atom
@@ -79,6 +79,8 @@ def _why_not(node: Node) -> str | None:
             return "a recursive function that assigns a variable before an op that may fail can't be compiled"
         if inner.op.is_random:
             return "a recursive function that draws random numbers can't be compiled"
+        if inner.op.name == "raise" or calls_out(inner):
+            return f"a recursive function with the op '{inner.op.name}' can't be compiled"
     return None
 
 
