@@ -23,7 +23,7 @@ import itertools
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import CodeType, FunctionType, TracebackType
 from typing import Any
@@ -38,12 +38,17 @@ _VERSION = ".".join(map(str, sys.version_info[:2]))
 IS_FREE_THREADED = "free-threading build" in sys.version
 
 
+def named_in(variable: str, known: Sequence[str], what: str) -> set[str]:
+    """The names that an environment variable lists, all of them for ``all``. what: they are called so in the ValueError
+    for another name."""
+    named = {name.strip() for name in os.environ.get(variable, "").split(",")} - {""}
+    if wrong := named.difference(known, ["all"]):
+        raise ValueError(f"{variable} names {', '.join(sorted(wrong))}; the {what} are {', '.join(known)}, and all")
+    return set(known) if "all" in named else named
+
+
 def _is_left_out(trial: str) -> bool:
-    named = {name.strip() for name in os.environ.get(VARIABLE, "").split(",")} - {""}
-    wrong = named.difference(TRIALS, ["all"])
-    if wrong:
-        raise ValueError(f"{VARIABLE} names {', '.join(sorted(wrong))}; the trials are {', '.join(TRIALS)}, and all")
-    return bool(named.intersection([trial, "all"]))
+    return trial in named_in(VARIABLE, TRIALS, "trials")
 
 
 # --- counts of references -------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import CellType
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 import ml_dtypes  # noqa: F401  (from here on NumPy knows bfloat16)
 import numpy as np
 
-from runtime.interpreter import IS_FREE_THREADED
+from runtime.interpreter import IS_FREE_THREADED, named_in
 from runtime.kernel_ir.types import SCALARS
 
 KINDS = ("object", "tuple", "list", "bytes", "cell", "number", "array", "slot")
@@ -103,10 +102,7 @@ def _unknown() -> set[str]:
         return set(KINDS)  # elsewhere `id` needn't be an address
     # Without the lock, another thread may move the items of a list while they are read.
     unsafe = {"list"} if IS_FREE_THREADED else set()
-    named = {name.strip() for name in os.environ.get(VARIABLE, "").split(",")} - {""}
-    if wrong := named - {*KINDS, "all"}:
-        raise ValueError(f"{VARIABLE} names {', '.join(sorted(wrong))}; the kinds are {', '.join(KINDS)}, and all")
-    return set(KINDS) if "all" in named else named | unsafe
+    return named_in(VARIABLE, KINDS, "kinds") | unsafe
 
 
 def slot(class_: type, name: str) -> int | None:

@@ -41,7 +41,7 @@ _NAME = "autograph_shortcut"
 
 
 def text(array: int | None, dtype: int | None) -> str:
-    """The whole module. array, dtype: the where tensors have these fields (`layouts.slot`)."""
+    """The whole module. array, dtype: where tensors have these fields (`layouts.slot`)."""
     entry = defined(f"ptr @{_NAME}(ptr %self, ptr %args, i64 %count, ptr %names)", _call)
     return "\n".join([DECLARATIONS, support(array, dtype), checks(array, dtype), running(array, dtype), entry])
 

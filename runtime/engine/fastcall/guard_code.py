@@ -249,7 +249,7 @@ def _holds(f: FunctionBuilder) -> str:
 
 
 def checks(array: int | None, dtype: int | None) -> str:
-    """The functions of all checks. array, dtype: the where tensors have these fields (`layouts.slot`)."""
+    """The functions of all checks. array, dtype: where tensors have these fields (`layouts.slot`)."""
     return definitions(
         {
             "internal i1 @undisturbed()": _undisturbed,

@@ -212,7 +212,7 @@ class _Run:
 
 
 def running(array: int | None, dtype: int | None) -> str:
-    """The function that runs plans. array, dtype: the where tensors have these fields (`layouts.slot`)."""
+    """The function that runs plans. array, dtype: where tensors have these fields (`layouts.slot`)."""
 
     def tensor(f: FunctionBuilder) -> str:
         """A tensor with this value, whose reference it takes over."""
