@@ -517,7 +517,7 @@ class Frame:
             return
         self._seen_modules[id(module), id(names)] = names
         namespace = vars(module)
-        self._hold_globals(namespace, None)
+        self._hold_globals(namespace, names.attributes)
         for name in names.read:
             value = namespace.get(name)
             if type(value) is ModuleType:

@@ -23,6 +23,8 @@ from runtime.dataclass import dataclass
 
 # Code that names one of these can set a variable of its module whose name isn't written there.
 _GIVE_NAMESPACES = frozenset({"globals", "exec", "eval", "modules"})
+# And with one of these an attribute of any name of an object.
+_GIVE_ATTRIBUTES = _GIVE_NAMESPACES | {"setattr", "delattr", "__setattr__", "__delattr__", "__dict__", "vars"}
 
 
 _SINGLE = (type, ModuleType, FunctionType, ContextVar, Positioned)
@@ -118,12 +120,14 @@ class Holding:
 class Names:
     """The names in a function's code, and in that of the functions in it.
 
-    read    those of global variables and attributes
-    stored  the variables of its module that it sets; None if these may be any
+    read        those of global variables and attributes
+    stored      the variables of its module that it sets; None if these may be any
+    attributes  the attributes that it may set; None if these may be any
     """
 
     read: tuple[str, ...]
     stored: frozenset[str] | None
+    attributes: frozenset[str] | None
 
 
 @remembered(4096)
@@ -138,7 +142,7 @@ def names_of(code: CodeType) -> Names:
             stored = None if stored is None or inner.stored is None else stored | inner.stored
     if not _GIVE_NAMESPACES.isdisjoint(code.co_names):
         stored = None
-    return Names(tuple(read), stored)
+    return Names(tuple(read), stored, frozenset(read) if _GIVE_ATTRIBUTES.isdisjoint(read) else None)
 
 
 def is_library(module: Any) -> bool:

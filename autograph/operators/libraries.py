@@ -8,10 +8,11 @@ from weakref import WeakKeyDictionary
 
 from runtime.bytecode import attributes_set
 
-# Packages whose functions run as they are; the second half is TensorFlow's list.
+# Packages whose functions run as they are: the second line is TensorFlow's list, and the third run users' tests.
 LIBRARIES = frozenset({
     "autograph", "runtime", "numpy", "scipy", "numba", "llvmlite", "gast", "astunparse",
     "PIL", "keras", "matplotlib", "mock", "pandas", "tensorflow", "tensorflow_probability", "tf_keras",
+    "_pytest", "coverage", "execnet", "hypothesis", "pluggy", "pytest", "xdist",
 })  # fmt: skip
 _OURS = frozenset({"autograph", "runtime"})  # methods of our `Module`s are the user's
 
