@@ -58,7 +58,7 @@ class _Items(ExpressionPass):
         root, path = _ways(node.value)[0]
         if self.joins and any(map(_may_be_tensor, path)):
             node.value = self.operator("items", root, path)
-        elif _may_be_tensor(node.slice):
+        elif not _is_text(node.slice):
             node.value = self.operator("items", node.value, [])
         else:
             node.value = self.visit(node.value)
@@ -109,6 +109,11 @@ def _ways(node: Any) -> list[tuple[Any, list[Any]]]:
 
 def _may_be_tensor(index: Any) -> bool:
     return not isinstance(index, gast.Tuple) and any(isinstance(each, gast.Name) for each in walk(index))
+
+
+def _is_text(index: Any) -> bool:
+    """Whether an index is a key that is written out: what has it is a dictionary."""
+    return isinstance(index, gast.Constant) and isinstance(index.value, str)
 
 
 def _may_be_key(index: Any) -> bool:

@@ -29,6 +29,7 @@ from autograph.function.signature import (
     relax,
 )
 from autograph.function.trace import trace
+from autograph.operators.arrays import NeedsStagedArrays
 from autograph.operators.builtins import STAGES_PRINTS
 from autograph.operators.calls import CONVERTING, is_library
 from autograph.operators.recursion import watched
@@ -116,6 +117,7 @@ class Function(Generic[P, Result]):
         self._traces = self._cache.current
         self._reasons = Reasons()
         self._trace_count = 0
+        self._stages_arrays = False  # whether its traces have arrays of the program: see operators/arrays.py
         self._lock = threading.RLock()
         self._tracing: set[Any] = set()
         self.recurs = False  # whether functions that it calls call it: traces take it in, rather than its own trace
@@ -286,10 +288,15 @@ class Function(Generic[P, Result]):
         def run(is_discarded: Callable[[], bool]) -> ConcreteFunction | None:
             function = self._traceable()
             with room(), profiling.span("trace", f"trace {self._name}"):
-                return trace(
-                    function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
+                again = functools.partial(
+                    trace, function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
                     self.may_change_arguments, is_discarded,
                 )  # fmt: skip
+                try:
+                    return again(stages_arrays=self._stages_arrays)
+                except NeedsStagedArrays:
+                    self._stages_arrays = True
+                    return again(stages_arrays=True)
 
         self._tracing.add(key)
         wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features

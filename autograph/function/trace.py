@@ -12,6 +12,7 @@ from autograph.function.function_type import TracingContext, trace_type_of
 from autograph.function.signature import Arguments, NumberSpec, VariableArgument, is_tensor_like, remembered
 from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
+from autograph.operators.arrays import stage_arrays
 from autograph.operators.frame import end_trace
 from autograph.operators.raising import check_refused
 from autograph.operators.unconverted import say_place
@@ -40,15 +41,19 @@ def trace(
     memory: Budget | None = None,
     may_change_arguments: bool = False,
     is_discarded: Callable[[], bool] = lambda: False,
+    stages_arrays: bool = False,
 ) -> ConcreteFunction | None:
     """Runs `python_function` once, with a symbolic tensor for each tensor (or spec) among its arguments.
 
     Other arguments are passed as they are. may_change_arguments: nobody else has the containers among them.
     is_discarded: asked once the function has run; if nobody wants the trace it isn't optimised, and None is returned.
+    stages_arrays: whether what NumPy makes in the function are arrays of the program (operators/arrays.py).
     Raises TypeError when the function returns something that isn't a tensor,
     a number, None or a structure of these, and whatever the function itself raises.
     """
     builder = TracingBuilder(name, ctx.builder, memory)
+    if stages_arrays:
+        stage_arrays(builder)
     with builder:
         inputs: list[Value] = []
         specs: list[TensorSpec] = []

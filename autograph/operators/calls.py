@@ -24,6 +24,8 @@ from enum import EnumMeta
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.frames import warn
 from autograph.operators.libraries import LIBRARIES
@@ -149,6 +151,8 @@ def converted_form(callee: Any) -> Any:
             return functools.partial(_search, callee)
         if isinstance(owner, dict) and callee.__name__ == "get":
             return functools.partial(OVERLOADS[dict.get], owner)
+        if type(owner) is np.ndarray and callee.__name__ == "copy":
+            return functools.partial(OVERLOADS[np.ndarray.copy], owner)
         return functools.partial(_of_list, owner, callee.__name__) if type(owner) is list else callee
     if isinstance(callee, functools.partial):
         return _partial(callee)

@@ -28,9 +28,12 @@ from runtime.context import ctx
 from runtime.dataclass import dataclass
 from runtime.interpreter import doubt
 from runtime.ops.convert import is_tensor_like
+from runtime.staged_array import StagedArray
 from runtime.staged_list import Moved, StagedList, moved
 
-CONTAINERS = (list, dict, set, deque, bytearray, array, StagedList)
+# Objects of the program's own whose contents are tensors.
+STAGED = (StagedList, StagedArray)
+CONTAINERS = (list, dict, set, deque, bytearray, array, *STAGED)
 
 
 class Ref:
@@ -89,7 +92,7 @@ class ContentSlot(Slot):
 
 def contents(owner: Any) -> Any:
     """A copy of what a container holds; of a list that has become a staged one, the staged list's."""
-    if isinstance(owner, StagedList):
+    if isinstance(owner, STAGED):
         return owner.clone()
     staged = moved(owner)
     if staged is not None:
@@ -103,7 +106,7 @@ def contents(owner: Any) -> Any:
 
 def put(owner: Any, value: Any) -> None:
     """Makes ``value``, from `contents`, what a container holds."""
-    if isinstance(owner, StagedList):
+    if isinstance(owner, STAGED):
         owner.restore(*value.__tf_flatten__())
     elif isinstance(owner, list):
         owner[:] = [without_refs(item) for item in value]
@@ -150,7 +153,7 @@ class Snapshot:
     def __init__(self, way: Any, owner: Any) -> None:
         self.way = way
         self.owner = owner
-        staged = isinstance(owner, StagedList)
+        staged = isinstance(owner, STAGED)
         self.before = owner.__tf_flatten__() if staged else copy.copy(owner)
 
     @property
@@ -160,7 +163,7 @@ class Snapshot:
 
     def changed(self) -> bool:
         owner, before = self.owner, self.before
-        if isinstance(owner, StagedList):
+        if isinstance(owner, STAGED):
             return any(a is not b for a, b in zip(owner.__tf_flatten__()[1], before[1]))
         if len(owner) != len(before):
             return True
@@ -193,7 +196,7 @@ class Snapshot:
 
     def slot(self) -> ContentSlot:
         """The contents as state. Raises StagingError for a container that can't be."""
-        if not isinstance(self.owner, (list, dict, StagedList)):
+        if not isinstance(self.owner, (list, dict, *STAGED)):
             kind = type(self.owner).__name__
             kind = f"an {kind}" if kind.startswith("a") else f"a {kind}"
             raise StagingError(
@@ -205,7 +208,7 @@ class Snapshot:
         return ContentSlot(self.label, self.owner)
 
     def restore(self) -> None:
-        if isinstance(self.owner, StagedList):
+        if isinstance(self.owner, STAGED):
             self.owner.restore(*self.before)
         elif isinstance(self.owner, dict):
             _put_items(self.owner, self.before)

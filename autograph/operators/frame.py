@@ -22,7 +22,7 @@ from autograph.errors import StagingError, StagingValueError, raised_at, user_lo
 from autograph.operators.aliases import Holder, is_exchanged
 from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, twin
 from autograph.operators.calls import is_library as is_library_function
-from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
+from autograph.operators.containers import CONTAINERS, STAGED, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
 from autograph.operators.holdings import AttributeSlot, Holding, Names, Way, is_internal, is_library, is_users, names_of
 from autograph.operators.iterators import Position, Positioned, is_of_c, outside, taking_from
@@ -38,6 +38,7 @@ from runtime.context import ctx
 from runtime.dataclass import dataclass
 from runtime.interpreter import require_writes
 from runtime.ops.staged_number import StagedNumber
+from runtime.staged_array import ArrayView
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
@@ -92,7 +93,7 @@ class Images:
         if id(value) not in self._found:
             return value
         _, inside = self._found[id(value)]
-        if isinstance(value, (list, dict, StagedList)):
+        if isinstance(value, (list, dict, *STAGED)):
             return inside
         made = twin(value, inside)
         stands_for(made, which(value))
@@ -193,7 +194,7 @@ class Frame:
         slots: list[Slot] = [CellSlot(name, cell) for name, cell, _ in self.far_cells]
         for each in self.objects:
             slots += [each.slot(key) for key in {**each.before, **each.attributes}]
-        kinds = (list, dict, StagedList)
+        kinds = (list, dict, *STAGED)
         slots += [ContentSlot(each.label, each.owner) for each in self.containers if isinstance(each.owner, kinds)]
         for each in self.objects:  # what has no value yet
             for kind, label in wanted:
@@ -211,10 +212,10 @@ class Frame:
         images = Images()
         for snapshot in self.containers:
             owner = snapshot.owner
-            if isinstance(owner, (list, dict, StagedList)) and snapshot.changed():
+            if isinstance(owner, (list, dict, *STAGED)) and snapshot.changed():
                 staged = moved(owner)
                 copied = owner if staged is None else staged
-                images.add(owner, copied.clone() if isinstance(copied, StagedList) else copied.copy())
+                images.add(owner, copied.clone() if isinstance(copied, STAGED) else copied.copy())
                 if isinstance(owner, list) and staged is not None:
                     images.became(staged, owner)
         for each in self.objects:
@@ -443,6 +444,8 @@ class Frame:
                 for key, item in value.items():
                     if type(item) not in _ATOMS:
                         self._reach(Way(name, f"[{key!r}]"), item)
+        elif kind is ArrayView:
+            self._reach(Way(name, ".base"), value.base)
         elif getattr(kind, "is_iterator", False) or is_of_c(value):
             self.iterators.append(value)
         elif isinstance(value, Positioned):

@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from autograph.errors import StagingError, user_location
+from autograph.operators.arrays import made_by_numpy
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.items import item
 from autograph.operators.symbolic import symbolic
@@ -291,7 +292,7 @@ def _value(tensor: Any, sample: Any, is_wide: bool) -> Any:
     if type(number) in (bool, str, bytes, complex):
         return tensor
     if isinstance(sample, np.ndarray) and sample.dtype.kind in "biufc":
-        return tensor if tensor.dtype.is_bool else HostArray(tensor)
+        return tensor if tensor.dtype.is_bool else made_by_numpy(HostArray(tensor))
     return HostObject(tensor, sample)
 
 

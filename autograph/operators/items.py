@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from autograph.errors import StagingTypeError, user_location
+from autograph.operators.arrays import ArrayItems, is_array
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.choices import Choice
 from autograph.operators.containers import become_staged, is_listed
@@ -94,7 +95,11 @@ def items(owner: Any, *path: Any) -> Any:
         owner = _item(owner, index)
     if ctx.builder is None:
         return owner
-    return _Items(owner) if type(owner) is list else _Entries(owner) if isinstance(owner, dict) else owner
+    if type(owner) is list:
+        return _Items(owner)
+    if isinstance(owner, dict):
+        return _Entries(owner)
+    return ArrayItems(owner) if is_array(owner) else owner
 
 
 class _Items:

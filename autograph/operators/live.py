@@ -36,6 +36,7 @@ from autograph.operators.attributes import attributes_of
 from autograph.operators.state import Block, read_cell
 from runtime.bytecode import read_after, read_from, read_in_expression
 from runtime.interpreter import SEES_ITERATORS, referents, understands
+from runtime.staged_array import ArrayView
 from runtime.staged_list import Moved
 from runtime.tensor import EagerTensor, SymbolicTensor
 from runtime.thread_state import propagated
@@ -250,6 +251,8 @@ def places_of(held: Any) -> Any:
         return (held.__self__, getattr(held, "__func__", None))
     if kind is GeneratorType:
         return tuple(referents(held))
+    if kind is ArrayView:
+        return (held.base,)
     if isinstance(held, tuple):
         return tuple(held)
     if _has_referents(held):

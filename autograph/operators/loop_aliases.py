@@ -38,14 +38,13 @@ from autograph.operators.aliases import (
     starts,
 )
 from autograph.operators.attributes import attributes_of
-from autograph.operators.containers import ContentSlot
+from autograph.operators.containers import STAGED, ContentSlot
 from autograph.operators.elements import begin_iteration, end_iteration
 from autograph.operators.frame import Frame
 from autograph.operators.live import is_read_in
 from autograph.operators.loop_variables import Variable
 from autograph.operators.state import Slot
 from runtime.context import ctx
-from runtime.staged_list import StagedList
 
 
 class _Copy:
@@ -162,7 +161,7 @@ class Copies:
 
 def _inside(owner: Any) -> list[Any]:
     """What a container or object holds, whether its class counts by its attributes or not yet."""
-    return held(owner) if isinstance(owner, (list, dict, StagedList)) else list((attributes_of(owner) or {}).values())
+    return held(owner) if isinstance(owner, (list, dict, *STAGED)) else list((attributes_of(owner) or {}).values())
 
 
 def remember(variables: Sequence[Variable], ends: dict[tuple[int, str], list[Any]], frame: Frame) -> None:

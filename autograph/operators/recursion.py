@@ -523,7 +523,7 @@ class Recursion:
         """The contents of staged lists in reach are state from the start."""
         known = {each.slot.place for each in self.state}
         for snapshot in frame.containers:
-            if isinstance(snapshot.owner, StagedList) and snapshot.slot().place not in known:
+            if isinstance(snapshot.owner, STAGED) and snapshot.slot().place not in known:
                 slot = snapshot.slot()
                 self.state.append(_State(slot, slot.get()))
 

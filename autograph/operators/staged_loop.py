@@ -20,7 +20,7 @@ from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen
 from autograph.operators.choices import like_choices, outgrown, with_new
-from autograph.operators.containers import ContentSlot, ListRequest, NeedsStagedLists, is_list
+from autograph.operators.containers import STAGED, ContentSlot, ListRequest, NeedsStagedLists, is_list
 from autograph.operators.elements import enter_loop, settle_elements
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame, Images
@@ -71,6 +71,7 @@ from runtime.ops.flags import is_flag
 from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import as_shape, widen
+from runtime.staged_array import StagedArray
 from runtime.staged_list import StagedList
 from runtime.types import TensorType
 
@@ -92,7 +93,7 @@ class Loop:
         self.test = test
         self.body = body
         self.frame = frame
-        contents = [each.slot() for each in frame.containers if isinstance(each.owner, StagedList)]
+        contents = [each.slot() for each in frame.containers if isinstance(each.owner, STAGED)]
         state = [*state, *contents]
         far = frame.far_slots(memory.found) if memory.found else []
         places = {slot.place for slot in state}
@@ -101,7 +102,7 @@ class Loop:
         self.pinned = [
             slot
             for slot, value in self.before
-            if is_list(value) and frame.is_outside(value) and key_of(slot) not in memory.found
+            if (is_list(value) or type(value) is StagedArray) and frame.is_outside(value) and key_of(slot) not in memory.found
         ]
         self.variables: list[Variable] = []
         self.starts: dict[Variable, Hashable] = {}  # what the types of the variables depend on before any trace

@@ -24,6 +24,7 @@ from autograph.operators.attributes import attributes_of, identity
 from autograph.operators.left_numbers import note_number
 from runtime.ops.staged_number import StagedNumber
 from runtime.python_text import python_ast
+from runtime.staged_array import WritableArray
 from runtime.staged_list import StagedList
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
@@ -151,7 +152,7 @@ class PathSlot(Slot):
     def is_in_staged_list(self) -> bool:
         """Whether this is an element of a staged list, whose contents are state as a whole, or in one."""
         try:
-            return isinstance(self.owner(), StagedList) and self.kind == "["
+            return isinstance(self.owner(), _STAGED) and self.kind == "["
         except (AttributeError, LookupError) as error:
             return isinstance(error, _InStagedList)
 
@@ -202,6 +203,7 @@ class PathSlot(Slot):
             _base(owner).__delitem__(owner, key)
 
 
+_STAGED = (StagedList, WritableArray)
 _WITHOUT_TENSORS = (Tensor, TensorArray, Variable, np.ndarray, array, bytearray)
 
 
@@ -325,7 +327,7 @@ def _path_slot(name: str, root: str, steps: tuple[Any, ...], blocks: Sequence[Bl
     def walk(root: str, steps: tuple[Any, ...]) -> Any:
         value = lookup(root)
         for kind, key in steps:
-            if kind == "[" and isinstance(value, StagedList):
+            if kind == "[" and isinstance(value, _STAGED):
                 raise _InStagedList
             value = getattr(value, key) if kind == "." else value[key_of(key)]
         return value

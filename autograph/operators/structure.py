@@ -24,12 +24,13 @@ from autograph.operators.state import UNSET
 from runtime.context import ctx
 from runtime.extension_types.static import Static
 from runtime.extension_types.values import ExtensionType
+from runtime.staged_array import StagedArray
 from runtime.staged_list import StagedList
 
 _Kinds = tuple[type[Mapping[Any, Any]], ...]
 _FROZEN_DICTS: _Kinds = (frozendict,) if (frozendict := getattr(builtins, "frozendict", None)) else ()  # Python 3.15 on
 _DICTS: _Kinds = (dict, *_FROZEN_DICTS)
-_MUTABLE = (list, dict, set, deque, bytearray, StagedList)
+_MUTABLE = (list, dict, set, deque, bytearray, StagedList, StagedArray)
 # Classes of the user's whose instances have been exchanged.
 _opened: WeakSet[type] = WeakSet()
 
