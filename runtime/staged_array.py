@@ -581,7 +581,7 @@ def _summed(value: Any) -> Any:
 
 _OPERATORS: dict[Any, Callable[..., Any]] = {
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul, np.divide: operator.truediv,
-    np.floor_divide: operator.floordiv, np.remainder: operator.mod, np.power: operator.pow, np.matmul: operator.matmul,
+    np.floor_divide: operator.floordiv, np.remainder: operator.mod, np.power: operator.pow, np.matmul: np.matmul,
     np.equal: operator.eq, np.not_equal: operator.ne, np.less: operator.lt, np.less_equal: operator.le,
     np.greater: operator.gt, np.greater_equal: operator.ge, np.bitwise_and: operator.and_, np.bitwise_or: operator.or_,
     np.bitwise_xor: operator.xor,

@@ -82,7 +82,7 @@ class ArrayItems:
         self.owner = owner
 
     def __getitem__(self, key: Any) -> Any:
-        return self.owner[key]
+        return element(self.owner, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         owner = self.owner
@@ -93,6 +93,15 @@ class ArrayItems:
             raise _refused()
         else:
             raise NeedsStagedArrays
+
+
+def element(owner: Any, key: Any) -> Any:
+    """``owner[key]`` of an array of NumPy's, at tensors of the program too."""
+    if type(owner) is not np.ndarray or not _is_staged(key):
+        return owner[key]
+    if not stages_arrays():
+        raise NeedsStagedArrays  # what it selects may be written to
+    return HostArray(convert_to_tensor(owner))[key]
 
 
 def _is_staged(value: Any) -> bool:

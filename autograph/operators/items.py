@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from numpy import ndarray
+
 from autograph.errors import StagingTypeError, user_location
-from autograph.operators.arrays import ArrayItems, is_array
+from autograph.operators.arrays import ArrayItems, element, is_array
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.choices import Choice
 from autograph.operators.containers import become_staged, is_listed
@@ -61,13 +63,15 @@ def look_up(owner: Any, index: Any) -> Any:
             if type(each) is Choice:
                 before, after = index[:place], index[place + 1 :]
                 return select(each, lambda each: look_up(owner, (*before, each, *after)))  # noqa: B023  it runs at once
-    return owner[index]
+    return owner[index] if type(owner) is not ndarray or ctx.builder is None else element(owner, index)
 
 
 def _item(owner: Any, index: Any) -> Any:
     if type(index) in (Choice, tuple):
         return look_up(owner, index)
     index = as_number(index)
+    if type(owner) is ndarray and ctx.builder is not None:
+        return element(owner, index)
     if type(index) is int or ctx.builder is None or type(owner) not in (list, tuple) or not _is_staged(index):
         return owner[index]
     staged = moved(owner)
