@@ -12,6 +12,7 @@ array's.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -21,13 +22,15 @@ import numpy as np
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.ops.arrays.assignment import sliced_update
+from runtime.ops.arrays.broadcasting import broadcast_to
 from runtime.ops.arrays.creation import range as range_of
-from runtime.ops.arrays.joining import stack
+from runtime.ops.arrays.joining import concat, stack
 from runtime.ops.arrays.shape_ops import reshape, shape, size
 from runtime.ops.arrays.slicing import getitem
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise.compare import where
+from runtime.ops.elementwise.elementary import cast
 from runtime.ops.host_array import HostArray
 from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -454,15 +457,29 @@ def _written(contents: Contents, key: tuple[Any, ...], value: Any) -> Contents:
         if mask.dtype.is_bool:
             more = len(x._shape or ()) - len(mask._shape or ())
             return where(getitem(mask, (..., *[None] * more)) if more else mask, new, x)
+    if len(key) == 1 and not convert_to_tensor(key[0]).dtype.is_bool:
+        return _with_rows(x, convert_to_tensor(key[0]), new)
     places = _places(x, key)
     values = call("broadcast_like", new, places)
     made = call("tensor_scatter_nd_update", _flat(x), reshape(places, [-1, 1]), _flat(values))
     return reshape(made, shape(x))
 
 
+def _with_rows(x: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
+    """x with others in the place of its rows at some indices."""
+    indices = where(indices < 0, indices + cast(call("dim", x, axis=0), indices.dtype), indices)
+    like = getitem(call("zeros_like", x), 0)
+    sizes = concat([shape(indices), shape(like)], 0)
+    return call("tensor_scatter_nd_update", x, getitem(indices, (..., None)), broadcast_to(rows, sizes))
+
+
 def _places(x: Tensor, key: tuple[Any, ...]) -> Tensor:
     """Where in the order of `ravel` the elements at a key are."""
-    every = reshape(range_of(size(x)), shape(x))
+    sizes = x._shape or (None,)
+    if None in sizes:
+        every = reshape(range_of(size(x)), shape(x))
+    else:  # a constant, which no loop makes anew
+        every = convert_to_tensor(np.arange(math.prod(sizes), dtype=np.int32).reshape(sizes))  # type: ignore[arg-type]
     return getitem(every, key[0] if len(key) == 1 else key)
 
 
@@ -526,7 +543,7 @@ def _cast(value: Any, dtype: Any) -> Any:
         made = np.asarray(known).astype(wanted.np)
         return made if isinstance(value, np.ndarray) and not isinstance(dtype, dtypes.DType) else convert_to_tensor(made)
     tensor = convert_to_tensor(_as_tensor(value))
-    return tensor if tensor.dtype is wanted else call("cast", tensor, dtype=wanted)
+    return cast(tensor, wanted)
 
 
 def _numpy_operand(value: Any) -> Any:
@@ -613,8 +630,14 @@ def _install() -> None:
             known = None if _decides(other) else _known(other)
             if isinstance(self.contents, np.ndarray) and known is not None:
                 self.contents = on_arrays(self.contents.copy(), known)
+                return self
+            made = _computed(function, self, other)
+            contents = made.contents if isinstance(made, WritableArray) else convert_to_tensor(made)
+            shape = contents._shape if isinstance(contents, Tensor) else contents.shape
+            if shape is not None and tuple(shape) == self._sizes and None not in shape:
+                self.contents = _cast(contents, self.tensor.dtype)
             else:
-                self[...] = _computed(function, self, other)
+                self[...] = made
             return self
 
         return change

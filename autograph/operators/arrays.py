@@ -36,6 +36,8 @@ class NeedsStagedArrays(BaseException):
 
 # The root builders of traces with arrays of the program.
 _staging: WeakSet[Any] = WeakSet()
+# By root builder and id the arrays of NumPy's of which the program has chosen one, and that may be another.
+_chosen: WeakKeyDictionary[Any, dict[int, np.ndarray]] = WeakKeyDictionary()
 # By root builder and id the tensors that functions of NumPy's have made in place of arrays.
 _made: WeakKeyDictionary[Any, dict[int, SymbolicTensor]] = WeakKeyDictionary()
 
@@ -55,6 +57,13 @@ def _root() -> Any:
     while root.parent is not None:
         root = root.parent
     return root
+
+
+def note_chosen(*values: Any) -> None:
+    """Notes values with equal contents of which the program uses one: a write to one isn't one to the other."""
+    arrays = {id(each): each for each in values if type(each) is np.ndarray}
+    if len(arrays) > 1:
+        _chosen.setdefault(_root(), {}).update(arrays)
 
 
 def made_by_numpy(value: Any) -> Any:
@@ -87,6 +96,7 @@ class ArrayItems:
     def __setitem__(self, key: Any, value: Any) -> None:
         owner = self.owner
         is_plain = type(owner) is np.ndarray and (owner.flags.writeable or ctx.builder.parent is None)
+        is_plain = is_plain and id(owner) not in _chosen.get(_root(), ())
         if is_plain and (owner.dtype.kind == "O" or not (_is_staged(key) or _is_staged(value))):
             owner[key] = value
         elif stages_arrays():

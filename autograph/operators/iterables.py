@@ -11,6 +11,8 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from numpy import ndarray
+
 from autograph.errors import StagingError, StagingTypeError, StagingValueError, user_location
 from autograph.operators.iterators import taking_all_from, taking_from
 from autograph.operators.live import LIST_ITERATOR
@@ -27,6 +29,7 @@ from runtime.ops.elementwise.elementary import cast, ceil
 from runtime.ops.staged_number import StagedNumber
 from runtime.ragged.partition import rows_in
 from runtime.ragged.tensor import RaggedTensor
+from runtime.staged_array import WritableArray
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor
 
@@ -97,6 +100,20 @@ class TensorItems(Staged):
 
     def item(self, index: Any) -> Any:
         return self.tensor[index]
+
+
+class ArrayRows(Staged):
+    """The rows of an array of the program, as they are at each step: the loop may set their elements."""
+
+    def __init__(self, array: WritableArray) -> None:
+        self.array = array
+
+    def count(self) -> Any:
+        count = self.array.shape[0]
+        return count if isinstance(count, int) else count.tensor
+
+    def item(self, index: Any) -> Any:
+        return self.array[index]
 
 
 class RaggedItems(Staged):
@@ -344,6 +361,8 @@ def staged(iterable: Any) -> Staged | None:
         return None
     if kind is LIST_ITERATOR:
         return rest_of(iterable) if ctx.builder is not None else None
+    if isinstance(iterable, WritableArray):
+        return None if isinstance(iterable.contents, ndarray) else ArrayRows(iterable)
     if isinstance(iterable, Staged):
         return None if isinstance(iterable, SelfIterator) and iterable.started else iterable
     if kind is RaggedTensor:

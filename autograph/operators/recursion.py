@@ -30,7 +30,7 @@ from typing import Any
 from autograph.errors import StagingError, StagingTypeError, location_of, user_location
 from autograph.operators.absence import plain, returned
 from autograph.operators.calls import install_watcher
-from autograph.operators.containers import ListRequest, Snapshot, convert
+from autograph.operators.containers import STAGED, ListRequest, Snapshot, convert
 from autograph.operators.frame import Frame
 from autograph.operators.loop_memory import settling_alone
 from autograph.operators.loop_variables import identifier

@@ -26,6 +26,7 @@ from autograph.operators.aliases import (
     mutables,
     note_changed,
 )
+from autograph.operators.arrays import note_chosen
 from autograph.operators.choices import Alternatives, Choice, are_alternatives, as_choice
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped, without_refs
 from autograph.operators.elements import begin_branch, settle_elements
@@ -294,6 +295,7 @@ class _Merge:
             merged.plans = [self.plan(label + key, a, b, may_be_unset) for (key, a), (_, b) in zip(first, second)]
             return merged.get
         if same_python_value(one, other):
+            note_chosen(one, other)
             if not isinstance(one, (set, deque, bytearray)):
                 return lambda outputs: one
             merged = self.merged[id(one), id(other)] = _Merged(label, one, other, after)

@@ -19,6 +19,7 @@ from typing import Any
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen
+from autograph.operators.arrays import note_chosen
 from autograph.operators.choices import like_choices, outgrown, with_new
 from autograph.operators.containers import STAGED, ContentSlot, ListRequest, NeedsStagedLists, is_list
 from autograph.operators.elements import enter_loop, settle_elements
@@ -528,6 +529,7 @@ class Loop:
         """Whether a leaf's value after the body fits; if not, adjusts how the next round treats it."""
         if not leaf.carried:
             if not is_exchanged(leaf.init, result):
+                note_chosen(leaf.init, result)
                 return True
             if leaf.init is UNSET and is_tensorable(result):  # the first write to a TensorArray
                 leaf.carry_like(result)
