@@ -15,12 +15,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from runtime import dtypes, nest
-from runtime.context import ctx
 from runtime.ops.arrays.assignment import sliced_update
 from runtime.ops.arrays.broadcasting import broadcast_to
 from runtime.ops.arrays.creation import range as range_of
@@ -33,7 +32,7 @@ from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.host_array import HostArray
 from runtime.ops.staged_number import StagedNumber
-from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
+from runtime.tensor import EagerTensor, Tensor
 
 Contents = Any  # an array of NumPy's, or a tensor
 
@@ -110,13 +109,10 @@ class WritableArray(HostArray):
     @property
     def size(self) -> Any:
         """The number of elements."""
-        found: Any = 1
-        for size in self.shape:
-            found = found * size
-        return found
+        return math.prod(self.shape)
 
     @property
-    def T(self) -> ArrayView:  # noqa: N802 - NumPy's name
+    def T(self) -> ArrayView:
         """The array with its axes reversed."""
         return self.transpose()
 
@@ -132,7 +128,8 @@ class WritableArray(HostArray):
 
     def astype(self, dtype: Any) -> StagedArray:
         """A copy in another dtype."""
-        return StagedArray(_cast(self.contents, numpy_dtype(dtype)))
+        wanted, contents = numpy_dtype(dtype), self.contents
+        return StagedArray(contents.astype(wanted) if isinstance(contents, np.ndarray) else _cast(contents, wanted))
 
     def reshape(self, *shape: Any) -> ArrayView:
         """The same elements in another shape."""
@@ -179,9 +176,10 @@ class WritableArray(HostArray):
         elif method == "__call__" and ufunc in _OPERATORS and not kwargs:
             made = _computed(_OPERATORS[ufunc], *inputs)
         else:
-            operands = _alike(inputs) if ufunc.nin == 2 and method == "__call__" else list(map(_as_tensor, inputs))
-            made = function(*operands, **kwargs)
-            made = made if any(map(_decides, inputs)) else as_array(made)
+            decides = any(map(_decides, inputs))
+            is_promoted = ufunc.nin == 2 and method == "__call__" and not decides
+            made = function(*(_alike(inputs) if is_promoted else map(_as_tensor, inputs)), **kwargs)
+            made = made if decides else as_array(made)
         if out is None:
             return made
         (target,) = out
@@ -501,6 +499,11 @@ def as_array(value: Any) -> Any:
     return HostArray(value) if value.dtype.is_numeric else value
 
 
+def array_of(value: Any) -> StagedArray:
+    """The array of a list or tuple, in which there are values of the program."""
+    return StagedArray(_as_tensor(value))
+
+
 def numpy_dtype(dtype: Any) -> np.dtype:
     """A dtype as NumPy's."""
     return np.dtype(getattr(dtype, "np", dtype))
@@ -525,8 +528,10 @@ def _as_tensor(value: Any) -> Any:
     """A number, array or list of the program as a tensor; anything else as it is."""
     if isinstance(value, (HostArray, StagedNumber)):
         return value.tensor
-    if isinstance(value, list) and any(_known(each) is None for each in value):
-        return stack(_alike(value))
+    if isinstance(value, (list, tuple)) and any(_known(each) is None for each in value):
+        return stack(
+            _alike([as_array(_as_tensor(each)) if isinstance(each, (list, tuple)) else each for each in value])
+        )
     return convert_to_tensor(value) if is_tensor_like(value) else value
 
 
@@ -535,15 +540,13 @@ def _decides(value: Any) -> bool:
     return is_tensor_like(value) and not isinstance(value, (HostArray, StagedNumber))
 
 
-def _cast(value: Any, dtype: Any) -> Any:
-    """A value in a dtype, by NumPy's rules for assignments: all numbers become those of the array."""
+def _cast(value: Any, dtype: Any) -> Tensor:
+    """A value as a tensor of a dtype, by NumPy's rules for assignments: all numbers become those of the array."""
     wanted = dtypes.as_dtype(dtype)
     known = _known(value)
     if known is not None:
-        made = np.asarray(known).astype(wanted.np)
-        return made if isinstance(value, np.ndarray) and not isinstance(dtype, dtypes.DType) else convert_to_tensor(made)
-    tensor = convert_to_tensor(_as_tensor(value))
-    return cast(tensor, wanted)
+        return convert_to_tensor(np.asarray(known).astype(wanted.np))
+    return cast(convert_to_tensor(_as_tensor(value)), wanted)
 
 
 def _numpy_operand(value: Any) -> Any:

@@ -43,7 +43,9 @@ from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, static_value
 from runtime.ops.elementwise.arithmetic import maximum, minimum
 from runtime.ops.elementwise.elementary import cast
+from runtime.ops.host_array import of_arrays
 from runtime.ops.staged_number import as_number, computed, is_number
+from runtime.staged_array import WritableArray, as_array
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import Tensor
 
@@ -65,6 +67,8 @@ def sum_(*arguments: Any, **options: Any) -> Any:
 
 def _reduced(items: Any, tensor: Any, reduction: Callable[..., Any]) -> Any:
     """What a reduction makes of a tensor's rows; of a staged list of Python numbers a number."""
+    if isinstance(items, WritableArray):
+        return as_array(reduction(tensor, axis=0))
     if not (isinstance(items, StagedList) and items.is_weak and len(tensor.type.shape or ()) == 1):
         return reduction(tensor, axis=0)
     return items.element(reduction(items.wide_rows(), axis=0))
@@ -167,7 +171,7 @@ def _extreme(
         items = [as_number(each) for each in items]
         if all(map(is_number, items)):
             return reduce(lambda a, b: computed(pairwise.row.name, a, b), items)
-        return reduce(pairwise, items)
+        return reduce(lambda a, b: of_arrays(pairwise(a, b), a, b), items)
     beats = of_many[2]
     best, best_key = items[0], keys[0]
     for item, its_key in zip(items[1:], keys[1:]):
@@ -185,6 +189,8 @@ def _extreme_of_tensor(python: Any, items: Any, tensor: Any, of_many: Any, key: 
 
     def found() -> Any:
         made = whole(tensor) if key is None else tensor[position(_keys(tensor, key), axis=0)]
+        if isinstance(items, WritableArray):
+            return as_array(made)
         return items.element(made) if isinstance(items, StagedList) else made
 
     if "default" in options:

@@ -25,7 +25,7 @@ from runtime.ops.arrays.creation import fill
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.host_array import HostArray
-from runtime.staged_array import StagedArray, WritableArray, as_array, numpy_dtype
+from runtime.staged_array import StagedArray, WritableArray, array_of, as_array, numpy_dtype
 from runtime.tensor import SymbolicTensor
 
 
@@ -161,6 +161,8 @@ def _copies(function: Callable[..., Any]) -> Callable[..., Any]:
     make = _makes_array(function)
 
     def copy(value: Any, *arguments: Any, **options: Any) -> Any:
+        if ctx.builder is not None and stages_arrays() and isinstance(value, (list, tuple)) and _is_staged(value):
+            value, options["copy"] = array_of(value), None
         if not isinstance(value, WritableArray):
             return make(value, *arguments, **options)
         dtype = arguments[0] if arguments else options.get("dtype")

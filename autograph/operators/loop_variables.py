@@ -21,7 +21,7 @@ from autograph.operators.structure import (
     same_fixed_parts,
     same_structure,
 )
-from autograph.operators.symbolic import describe, is_tensorable, number_of, placeholder, type_of
+from autograph.operators.symbolic import describe, is_tensorable, is_weak, number_of, placeholder, type_of
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
@@ -29,6 +29,7 @@ from runtime.extension_types.values import ExtensionType
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.flags import flagged, is_flag
+from runtime.ops.host_array import HostArray
 from runtime.ops.staged_number import StagedNumber
 from runtime.staged_list import Numbers, StagedList
 from runtime.tensor_array import TensorArray
@@ -40,6 +41,7 @@ class Leaf:
 
     number   if it holds a Python number, the dtype that this has where nothing else decides
     is_flag  whether it holds Python bools only, as far as is known
+    is_array    whether it holds numbers of NumPy's only, which take the dtype of a tensor that they meet
     flags    for each way in which it may be absent the boolean leaf that tells whether it is there (see absence.py)
     """
 
@@ -52,6 +54,7 @@ class Leaf:
         self.type: TensorType | None = None
         self.number: DType | None = None
         self.is_flag = False
+        self.is_array = False
         self.given: list[Any] = []  # the Python bools that stood for it
         self.flags: dict[tuple[str, int], Leaf] = {}
         self.absence: Absence | None = None  # what a flag tells
@@ -68,12 +71,13 @@ class Leaf:
     def described(self) -> Hashable:
         """What its type may depend on before the loop has been traced."""
         init = None if is_tensor_like(self.init) else (type(self.init), text_of(self.init))
-        return self.label, self.type, self.number, self.is_flag, init, tuple(self.flags), self.absence is not None
+        kind = self.type, self.number, self.is_flag, self.is_array
+        return self.label, kind, init, tuple(self.flags), self.absence is not None
 
     def resume(self, before: Leaf) -> None:
         """Takes the type that the same leaf had at the end of an earlier trace."""
         self.carried, self.type, self.number = before.carried, before.type, before.number
-        self.is_flag = before.is_flag
+        self.is_flag, self.is_array = before.is_flag, before.is_array
         self.flexible, self.guessed = before.flexible, False
         for key, flag in before.flags.items():
             if key not in self.flags:
@@ -85,12 +89,14 @@ class Leaf:
 
     def carry_like(self, value: Any) -> None:
         self.carry(type_of(value), number_of(value))
-        self.is_flag = is_flag(value)
+        self.is_flag, self.is_array = is_flag(value), type(value) is HostArray
 
     def holding(self, tensor: Any) -> Any:
         """What the variable holds when the loop carries a tensor for it."""
         if self.is_flag:
             self.given.append(flagged(tensor, self.init))
+        if self.is_array:
+            return HostArray(tensor)
         return tensor if self.number is None else StagedNumber(tensor, self.number)
 
     def is_no_flag(self) -> bool:
@@ -98,6 +104,12 @@ class Leaf:
         is_used = self.is_flag and any(each.flag.is_used for each in self.given)
         self.is_flag = False
         return is_used
+
+    def meet(self, result: Any) -> bool:
+        """Takes what an iteration ends with; gives whether it still holds, or doesn't, numbers of NumPy's only."""
+        before = self.is_array
+        self.is_array = (before or is_weak(self.init)) and (type(result) is HostArray or (before and is_weak(result)))
+        return self.is_array == before
 
     def start(self) -> Any:
         """What a carry starts from."""

@@ -76,6 +76,7 @@ from runtime.graph.builder import Region, emit_cond, trace_region
 from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.flags import flagged, is_flag
+from runtime.ops.host_array import of_arrays
 from runtime.ops.staged_number import StagedNumber, storage
 from runtime.staged_list import StagedList
 from runtime.tensor import SymbolicTensor
@@ -386,7 +387,7 @@ class _Merge:
             def tensor(outputs: Sequence[Any]) -> Any:
                 made = value(outputs)
                 made.chosen = self.predicate, one, other
-                return made
+                return of_arrays(made, one, other)
 
             return tensor
         value = self._leaf(one, other, storage(number))

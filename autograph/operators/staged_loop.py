@@ -99,11 +99,13 @@ class Loop:
         far = frame.far_slots(memory.found) if memory.found else []
         places = {slot.place for slot in state}
         self.before = [(slot, slot.get()) for slot in (*state, *[slot for slot in far if slot.place not in places])]
-        # A variable that holds a list which the body only changes keeps it: other variables may hold it too.
+        # A variable that holds a list or array which the body only changes keeps it: other variables may hold it too.
         self.pinned = [
             slot
             for slot, value in self.before
-            if (is_list(value) or type(value) is StagedArray) and frame.is_outside(value) and key_of(slot) not in memory.found
+            if (is_list(value) or type(value) is StagedArray)
+            and frame.is_outside(value)
+            and key_of(slot) not in memory.found
         ]
         self.variables: list[Variable] = []
         self.starts: dict[Variable, Hashable] = {}  # what the types of the variables depend on before any trace
@@ -538,6 +540,7 @@ class Loop:
                 raise changes_kind(leaf, result)
             leaf.carry_like(leaf.init)
             leaf.carry(*self.join(leaf, result))
+            leaf.meet(result)
             return False
         if given is result or same_python_value(leaf.init, result):
             return True
@@ -546,7 +549,8 @@ class Loop:
         before = leaf.type, leaf.number
         leaf.carry(*self.join(leaf, result))
         relied_on = not is_flag(result) and leaf.is_no_flag()
-        return before == (leaf.type, leaf.number) and not relied_on
+        is_met = leaf.meet(result)
+        return before == (leaf.type, leaf.number) and not relied_on and is_met
 
     def join(self, leaf: Leaf, result: Any) -> tuple[TensorType, DType | None]:
         """The type (and default of the number) that covers a leaf at the start of an iteration and after it."""

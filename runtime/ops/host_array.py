@@ -17,7 +17,7 @@ import numpy as np
 from runtime import dtypes, nest
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.dispatch import call
-from runtime.ops.staged_number import StagedNumber
+from runtime.ops.staged_number import StagedNumber, is_number
 from runtime.tensor import Tensor
 
 
@@ -29,8 +29,15 @@ class HostArray:
     __ag_number__ = True  # as an operand it has no dtype of its own
     __ag_priority__ = 1  # tensors leave their operators to it
 
+    kind = None  # it is no number of Python's, whose type a `StagedNumber` tells here
+
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
+
+    @property
+    def default(self) -> Any:
+        """The dtype where nothing else decides."""
+        return self.tensor.dtype
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
         wanted = self.tensor.dtype if dtype is None else dtypes.as_dtype(dtype)
@@ -70,6 +77,15 @@ class HostArray:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         args, kwargs = nest.map_structure(lambda v: v.tensor if type(v) is HostArray else v, (args, kwargs))
         return function(*args, **kwargs)
+
+
+def of_arrays(made: Any, *values: Any) -> Any:
+    """What stands for one of some values, or was computed from them: NumPy's if these are NumPy's, or numbers."""
+    if any(type(each) is HostArray for each in values) and all(
+        type(each) is HostArray or is_number(each) for each in values
+    ):
+        return HostArray(made) if made.dtype.is_numeric else made
+    return made
 
 
 def _binary(name: str) -> tuple[Any, Any]:
