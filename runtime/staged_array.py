@@ -44,7 +44,7 @@ class WritableArray(HostArray):
     contents: Contents
 
     @property
-    def tensor(self) -> Tensor:  # type: ignore[override]
+    def tensor(self) -> Tensor:
         """The elements as a tensor."""
         return convert_to_tensor(self.contents)
 
@@ -160,6 +160,10 @@ class WritableArray(HostArray):
         """One element; by one number, in the order of `ravel`."""
         return self.ravel()[index[0] if index else 0] if len(index) < 2 else self[index]
 
+    def sort(self, axis: int = -1) -> None:
+        """Sorts the elements."""
+        self[...] = np.sort(self, axis)
+
     def fill(self, value: Any) -> None:
         """Sets all elements."""
         self[...] = value
@@ -196,11 +200,29 @@ class WritableArray(HostArray):
         made = call("tensor_scatter_nd_add", _flat(tensor), reshape(places, [-1, 1]), _flat(added))
         self.contents = reshape(made, shape(tensor))
 
+    def _changed_by(self, function: Any, args: Any, kwargs: Any, known: Any) -> None:
+        """``np.put(a, indices, values)`` and the like."""
+        target = args[0]
+        is_known = all(_known(each) is not None for each in nest.flatten((args, kwargs)))
+        if function is np.copyto and isinstance(target, WritableArray) and len(args) == 2 and not kwargs:
+            target[...] = args[1]
+        elif isinstance(target, WritableArray) and is_known:
+            contents = target.contents.copy()
+            function(contents, *known[0][1:], **known[1])
+            target.contents = contents
+        else:
+            raise TypeError(
+                f"np.{function.__name__} can't be staged: what it writes is known only when the program runs; set the "
+                "elements by indices, `a[i] = v`"
+            )
+
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         given = nest.flatten((args, kwargs))
         known = nest.map_structure(_known, (args, kwargs))
         if function in _AS_METHODS and args and args[0] is self:
             return getattr(self, _AS_METHODS[function])(*args[1:], **kwargs)
+        if function in _IN_PLACE and args:
+            return self._changed_by(function, args, kwargs, known)
         if function in _MAY_SHARE and args and args[0] is self and not any(map(_decides, given)):
             return ArrayView(self, Computed(function, args[1:], kwargs))
         if all(_known(each) is not None or each is None for each in given):
@@ -253,7 +275,7 @@ class ArrayView(WritableArray):
         self.parts = tuple(parts)
 
     @property
-    def contents(self) -> Contents:  # type: ignore[override]
+    def contents(self) -> Contents:
         return self.way.read(self.base.contents, self.parts)
 
     @contents.setter
@@ -512,7 +534,12 @@ def numpy_dtype(dtype: Any) -> np.dtype:
 def _known(value: Any) -> Any:
     """A value of NumPy's or Python's with what Python knows; None if it is known only when the program runs."""
     if isinstance(value, WritableArray):
-        return value.contents if isinstance(value.contents, np.ndarray) else None
+        contents = value.contents
+        if not isinstance(contents, np.ndarray):
+            return None
+        contents = contents.view()
+        contents.flags.writeable = False  # other arrays may have them too
+        return contents
     if isinstance(value, (list, tuple)):
         found = [_known(each) for each in value]
         return None if None in _kinds(found) else type(value)(found)
@@ -610,6 +637,7 @@ _SUMS = frozenset({np.sum, np.prod, np.cumsum, np.cumprod})
 _AS_METHODS: dict[Any, str] = {
     np.reshape: "reshape", np.ravel: "ravel", np.transpose: "transpose", np.swapaxes: "swapaxes", np.copy: "copy",
 }  # fmt: skip
+_IN_PLACE = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
 # Other functions whose results share their argument's memory.
 _MAY_SHARE = frozenset({
     np.squeeze, np.expand_dims, np.flip, np.fliplr, np.flipud, np.rot90, np.diagonal, np.diag, np.broadcast_to,

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from autograph.errors import StagingError, user_location
+from autograph.errors import StagingError, StagingTypeError, user_location
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
@@ -25,7 +25,7 @@ from runtime.ops.arrays.creation import fill
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.host_array import HostArray
-from runtime.staged_array import StagedArray, WritableArray, array_of, as_array, numpy_dtype
+from runtime.staged_array import ArrayView, StagedArray, WritableArray, array_of, as_array, numpy_dtype
 from runtime.tensor import SymbolicTensor
 
 
@@ -130,7 +130,21 @@ def _refused() -> StagingError:
         location=user_location(),
         cause="what it holds then is known only when the program runs, and the array was made outside of the function, "
         "or by code that isn't converted, and stays one of Python's",
-        fix="make it in the function: `a = np.array(a)` copies it there (so do np.zeros, np.full, a.copy() ...)",
+        fix="make it in the function: `a = np.array(a)` copies it there, np.zeros and np.full make new ones; for state "
+        "that remains after the call, use an ag.Variable: `v[i].assign(x)`",
+    )
+
+
+def view_error(label: str, *values: Any) -> StagingTypeError | None:
+    """The error for a variable that may be a view of an array or something else; None if neither is a view."""
+    if not any(type(each) is ArrayView for each in values):
+        return None
+    return StagingTypeError(
+        f"{label} is a view of an array, or something else, depending on a tensor",
+        location=user_location(),
+        cause="a view (what an index, a slice or reshape gives) reads and sets the elements of its array; which array, "
+        "and how, must be known while the function is traced: only the numbers in its index may depend on tensors",
+        fix="take a copy: `row = a[i].copy()`",
     )
 
 
@@ -147,7 +161,7 @@ def _makes_array(function: Callable[..., Any]) -> Callable[..., Any]:
         if stages_arrays() and "dtype" in options and options["dtype"] is not None:
             options["dtype"] = numpy_dtype(options["dtype"])
         made = before(*arguments, **options)
-        if stages_arrays():
+        if stages_arrays() and not (arguments and made is arguments[0]):  # `np.asarray` of an array from outside
             return made if isinstance(made, WritableArray) else as_array(made)
         if type(made) is SymbolicTensor:
             _made.setdefault(_root(), {})[id(made)] = made
@@ -159,6 +173,7 @@ def _makes_array(function: Callable[..., Any]) -> Callable[..., Any]:
 def _copies(function: Callable[..., Any]) -> Callable[..., Any]:
     """`np.array`, `np.asarray` and `np.copy`, which take an array of the program too."""
     make = _makes_array(function)
+    is_view = function in (np.asarray, np.asanyarray)
 
     def copy(value: Any, *arguments: Any, **options: Any) -> Any:
         if ctx.builder is not None and stages_arrays() and isinstance(value, (list, tuple)) and _is_staged(value):
@@ -166,7 +181,7 @@ def _copies(function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(value, WritableArray):
             return make(value, *arguments, **options)
         dtype = arguments[0] if arguments else options.get("dtype")
-        same = function in (np.asarray, np.asanyarray) or options.get("copy", True) is not True
+        same = is_view or options.get("copy", True) is not True
         if dtype is not None and numpy_dtype(dtype) != numpy_dtype(value.dtype):
             return value.astype(dtype)
         return value if same else value.copy()
@@ -182,9 +197,11 @@ def _filled(function: Callable[..., Any], value: float) -> Callable[..., Any]:
     def filled(shape: Any, dtype: Any = float, *arguments: Any, **options: Any) -> Any:
         if ctx.builder is None:
             return function(shape, dtype, *arguments, **options)
-        if not _is_staged(shape):
-            return (make if stages_arrays() else function)(shape, dtype, *arguments, **options)
-        return _of_staged_shape(shape, value, dtype)
+        if _is_staged(shape):
+            return _of_staged_shape(shape, value, dtype)
+        if not stages_arrays():
+            return function(shape, dtype, *arguments, **options)
+        return make(shape, numpy_dtype(dtype), *arguments, **options)
 
     return filled
 
@@ -235,7 +252,8 @@ def _copy_of_array(owner: np.ndarray, *arguments: Any, **options: Any) -> Any:
 _plain_full = _makes_array(np.full)
 OVERLOADS.update({each: _copies(each) for each in (np.array, np.asarray, np.asanyarray, np.copy)})
 OVERLOADS.update({np.full: _full, np.ndarray.copy: _copy_of_array})
-for _function, _value in ((np.zeros, 0), (np.ones, 1), (np.empty, 0)):
+_FILLED: tuple[tuple[Any, int], ...] = ((np.zeros, 0), (np.ones, 1), (np.empty, 0))
+for _function, _value in _FILLED:
     OVERLOADS[_function] = _filled(_function, _value)
 for _function, _fresh in (
     (np.zeros_like, np.zeros), (np.ones_like, np.ones), (np.empty_like, np.zeros), (np.full_like, np.full),

@@ -8,6 +8,7 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
+from autograph.operators.arrays import view_error
 from autograph.operators.choices import Known, with_choices
 from autograph.operators.containers import is_list, staged_list, unwrapped
 from autograph.operators.state import UNSET, Slot, text_of
@@ -247,6 +248,8 @@ class Variable:
         if [key for key, _ in found] != labels or not same_fixed_parts(self.structure, value):
             if [key for key, _ in flatten(self.structure, label)] != labels:
                 raise NeedsAttributes  # a branch of the body has exchanged objects of the class
+            if (error := view_error(f"'{label}'", self.structure, value)) is not None:
+                raise error
             raise StagingTypeError(
                 f"'{label}' does not have the same nested structure before and after an iteration of a loop on "
                 f"tensors: {shape_of(self.structure)} before, {shape_of(value)} after",

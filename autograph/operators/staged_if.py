@@ -26,7 +26,7 @@ from autograph.operators.aliases import (
     mutables,
     note_changed,
 )
-from autograph.operators.arrays import note_chosen
+from autograph.operators.arrays import note_chosen, view_error
 from autograph.operators.choices import Alternatives, Choice, are_alternatives, as_choice
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped, without_refs
 from autograph.operators.elements import begin_branch, settle_elements
@@ -535,6 +535,9 @@ def _unset(label: str, first: bool) -> StagingValueError:
 
 
 def _mismatch(label: str, one: Any, other: Any) -> StagingTypeError | StagingValueError:
+    found = view_error(label, one, other)
+    if found is not None:
+        return found
     names = [describe(each) for each in (one, other)]
     if label == RESULT and (one is None or other is None):
         return StagingValueError(

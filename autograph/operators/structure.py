@@ -24,7 +24,7 @@ from autograph.operators.state import UNSET
 from runtime.context import ctx
 from runtime.extension_types.static import Static
 from runtime.extension_types.values import ExtensionType
-from runtime.staged_array import StagedArray
+from runtime.staged_array import ArrayView, StagedArray
 from runtime.staged_list import StagedList
 
 _Kinds = tuple[type[Mapping[Any, Any]], ...]
@@ -236,8 +236,10 @@ def same_structure(one: Any, other: Any) -> bool:
 
 
 def same_fixed_parts(one: Any, other: Any) -> bool:
-    """Whether extension types that are in the same places of two structures agree in all but their tensors."""
-    if isinstance(one, ExtensionType) and not same_structure(one, other):
+    """Whether extension types and views that are in the same places of two structures agree in all but their
+    tensors."""
+    is_fixed = isinstance(one, (ExtensionType, ArrayView)) or isinstance(other, ArrayView)
+    if is_fixed and not same_structure(one, other):
         return False
     items, others = children(one) or (), children(other) or ()
     return all(same_fixed_parts(item, another) for (_, item), (_, another) in zip(items, others))
