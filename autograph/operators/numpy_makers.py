@@ -49,9 +49,14 @@ def _copies(function: Callable[..., Any]) -> Callable[..., Any]:
     def copy(value: Any, *arguments: Any, **options: Any) -> Any:
         if ctx.builder is not None and stages_arrays() and isinstance(value, (list, tuple)) and is_staged(value):
             value, options["copy"] = array_of(value), None
+        dtype = arguments[0] if arguments else options.get("dtype")
+        tensor = None if isinstance(value, WritableArray) else symbolic(value)
+        if tensor is not None and not set(options) - {"dtype", "copy", "order"}:
+            tensor = tensor if dtype is None else cast(tensor, dtypes.as_dtype(dtype))
+            note_made(tensor)
+            return as_array(tensor) if stages_arrays() else tensor
         if not isinstance(value, WritableArray):
             return make(value, *arguments, **options)
-        dtype = arguments[0] if arguments else options.get("dtype")
         same = is_view or options.get("copy", True) is not True
         if dtype is not None and numpy_dtype(dtype) != numpy_dtype(value.dtype):
             return value.astype(dtype)
