@@ -122,6 +122,11 @@ class WritableArray(HostArray):
         """An array of its own with the same elements."""
         return StagedArray(self.contents)
 
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> StagedArray:
+        return self.copy()
+
     def flatten(self) -> StagedArray:
         """A copy in one dimension."""
         return self.reshape(-1).copy()

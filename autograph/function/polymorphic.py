@@ -288,15 +288,16 @@ class Function(Generic[P, Result]):
         def run(is_discarded: Callable[[], bool]) -> ConcreteFunction | None:
             function = self._traceable()
             with room(), profiling.span("trace", f"trace {self._name}"):
-                again = functools.partial(
+                attempt = functools.partial(
                     trace, function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
                     self.may_change_arguments, is_discarded,
                 )  # fmt: skip
-                try:
-                    return again(stages_arrays=self._stages_arrays)
-                except NeedsStagedArrays:
-                    self._stages_arrays = True
-                    return again(stages_arrays=True)
+                if not self._stages_arrays:
+                    try:
+                        return attempt()
+                    except NeedsStagedArrays:
+                        self._stages_arrays = True
+                return attempt(stages_arrays=True)
 
         self._tracing.add(key)
         wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features

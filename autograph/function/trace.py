@@ -12,7 +12,7 @@ from autograph.function.function_type import TracingContext, trace_type_of
 from autograph.function.signature import Arguments, NumberSpec, VariableArgument, is_tensor_like, remembered
 from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
-from autograph.operators.arrays import stage_arrays
+from autograph.operators.arrays import begin_arrays, end_arrays
 from autograph.operators.frame import end_trace
 from autograph.operators.raising import check_refused
 from autograph.operators.unconverted import say_place
@@ -52,8 +52,7 @@ def trace(
     a number, None or a structure of these, and whatever the function itself raises.
     """
     builder = TracingBuilder(name, ctx.builder, memory)
-    if stages_arrays:
-        stage_arrays(builder)
+    begin_arrays(builder, stages_arrays)
     with builder:
         inputs: list[Value] = []
         specs: list[TensorSpec] = []
@@ -88,6 +87,7 @@ def trace(
         given = _parts_of((symbolic_args, symbolic_kwargs))
         try:
             result = resolved(python_function(*symbolic_args, **symbolic_kwargs))
+            end_arrays(builder)
         except BaseException as error:
             try:
                 if isinstance(error, Exception) and not isinstance(error, StagingError):

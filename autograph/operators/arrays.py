@@ -11,7 +11,7 @@ from outside of the function stays NumPy's, and can't be written to in this way.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,41 +29,73 @@ class NeedsStagedArrays(BaseException):
     of the program. No handler of the user's is to catch it."""
 
 
-# The root builders of traces with arrays of the program.
-_staging: WeakSet[Any] = WeakSet()
-# By root builder and id the arrays of NumPy's of which the program has chosen one, and that may be another.
-_chosen: WeakKeyDictionary[Any, dict[int, np.ndarray]] = WeakKeyDictionary()
-# By root builder and id the tensors that functions of NumPy's have made in place of arrays.
-_made: WeakKeyDictionary[Any, dict[int, SymbolicTensor]] = WeakKeyDictionary()
+class _Trace:
+    """What is known of arrays in a trace.
+
+    is_staged   whether what NumPy makes are arrays of the program
+    needs_them  whether it should have been, although a handler of the user's has hidden that
+    chosen      by id the arrays of NumPy's of which the program has chosen one, and that may be another
+    made        by id the tensors that functions of NumPy's have made in place of arrays
+    """
+
+    def __init__(self, is_staged: bool) -> None:
+        self.is_staged = is_staged
+        self.needs_them = False
+        self.chosen: dict[int, np.ndarray] = {}
+        self.made: dict[int, SymbolicTensor] = {}
 
 
-def stage_arrays(builder: Any) -> None:
-    """Lets what NumPy makes in the trace of a builder be arrays of the program."""
-    _staging.add(builder)
+# By root builder; only of those that can start again.
+_traces: WeakKeyDictionary[Any, _Trace] = WeakKeyDictionary()
+
+
+def begin_arrays(builder: Any, is_staged: bool) -> None:
+    """Tells, when a function is going to be traced, whether what NumPy makes in it are arrays of the program."""
+    _traces[builder] = _Trace(is_staged)
+
+
+def end_arrays(builder: Any) -> None:
+    """Raises NeedsStagedArrays at the end of a trace if a handler of the user's has caught it."""
+    if _traces[builder].needs_them:
+        raise NeedsStagedArrays
+
+
+def _trace() -> _Trace | None:
+    root = ctx.builder
+    while root.parent is not None:
+        root = root.parent
+    return _traces.get(root)
 
 
 def stages_arrays() -> bool:
     """Whether what NumPy makes in the current trace are arrays of the program."""
-    return _root() in _staging
+    trace = _trace()
+    return trace is not None and trace.is_staged
 
 
-def _root() -> Any:
-    root = ctx.builder
-    while root.parent is not None:
-        root = root.parent
-    return root
+def _start_again() -> BaseException:
+    """What is raised where only an array of the program will do: the refusal, where the trace has these, or can't start
+    again."""
+    trace = _trace()
+    if trace is None or trace.is_staged:
+        return _refused()
+    trace.needs_them = True
+    return NeedsStagedArrays()
 
 
 def note_made(tensor: SymbolicTensor) -> None:
     """Notes that a function of NumPy's has made a tensor in place of an array."""
-    _made.setdefault(_root(), {})[id(tensor)] = tensor
+    trace = _trace()
+    if trace is not None:
+        trace.made[id(tensor)] = tensor
 
 
 def note_chosen(*values: Any) -> None:
     """Notes values with equal contents of which the program uses one: a write to one isn't one to the other."""
     arrays = {id(each): each for each in values if type(each) is np.ndarray}
-    if len(arrays) > 1:
-        _chosen.setdefault(_root(), {}).update(arrays)
+    trace = _trace() if len(arrays) > 1 else None
+    if trace is not None:
+        trace.chosen.update(arrays)
 
 
 def made_by_numpy(value: Any) -> Any:
@@ -78,7 +110,8 @@ def is_array(owner: Any) -> bool:
     """Whether an object is an array of NumPy's, or a tensor that stands for one, whose elements the program may set."""
     kind = type(owner)
     if kind is SymbolicTensor:
-        return id(owner) in _made.get(_root(), ())
+        trace = _trace()
+        return trace is not None and id(owner) in trace.made
     return kind is np.ndarray or (kind is HostArray and owner.tensor._shape != ())
 
 
@@ -94,15 +127,17 @@ class ArrayItems:
         return element(self.owner, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if not self._is_plain() or (self.owner.dtype.kind != "O" and (is_staged(key) or is_staged(value))):
+            raise _start_again()
+        self.owner[key] = value
+
+    def _is_plain(self) -> bool:
+        """Whether Python may write to the array now, once."""
         owner = self.owner
-        is_plain = type(owner) is np.ndarray and (owner.flags.writeable or ctx.builder.parent is None)
-        is_plain = is_plain and id(owner) not in _chosen.get(_root(), ())
-        if is_plain and (owner.dtype.kind == "O" or not (is_staged(key) or is_staged(value))):
-            owner[key] = value
-        elif stages_arrays():
-            raise _refused()
-        else:
-            raise NeedsStagedArrays
+        if type(owner) is not np.ndarray or not (owner.flags.writeable or ctx.builder.parent is None):
+            return False
+        trace = _trace()
+        return trace is None or id(owner) not in trace.chosen
 
 
 def element(owner: Any, key: Any) -> Any:
@@ -110,7 +145,7 @@ def element(owner: Any, key: Any) -> Any:
     if type(owner) is not np.ndarray or not is_staged(key):
         return owner[key]
     if not stages_arrays():
-        raise NeedsStagedArrays  # what it selects may be written to
+        raise _start_again()  # what it selects may be written to
     return HostArray(convert_to_tensor(owner))[key]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.absence import NONE, absences, none_test, outer_source, plain
 from autograph.operators.choices import Alternatives, Choice
@@ -16,6 +18,7 @@ from runtime.context import ctx
 from runtime.ops.elementwise.compare import equal, logical_and, logical_not, where
 from runtime.ops.flags import flag_of, flagged
 from runtime.ops.staged_number import StagedNumber, is_number
+from runtime.staged_array import WritableArray
 from runtime.tensor import SymbolicTensor, Tensor
 
 # Nodes whose results may be Python's on some ways through the program.
@@ -121,6 +124,8 @@ def is_instance(value: Any, classes: Any) -> Any:
 def _is_instance(value: Any, classes: Any) -> bool:
     if type(value) is StagedNumber:
         return issubclass(value.kind, classes)
+    if isinstance(value, WritableArray):
+        return isinstance(value, classes) or isinstance(np.empty(0), classes)
     flag = flag_of(value)
     if flag is None:
         return isinstance(value, classes)

@@ -53,8 +53,10 @@ def _copies(function: Callable[..., Any]) -> Callable[..., Any]:
         tensor = None if isinstance(value, WritableArray) else symbolic(value)
         if tensor is not None and not set(options) - {"dtype", "copy", "order"}:
             tensor = tensor if dtype is None else cast(tensor, dtypes.as_dtype(dtype))
+            if stages_arrays():
+                return as_array(tensor)
             note_made(tensor)
-            return as_array(tensor) if stages_arrays() else tensor
+            return tensor
         if not isinstance(value, WritableArray):
             return make(value, *arguments, **options)
         same = is_view or options.get("copy", True) is not True

@@ -1,5 +1,7 @@
 """NumPy arrays made in traced functions and written to at tensors: as in NumPy, whose arrays eager code has."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -99,7 +101,8 @@ def functions_of_numpy(c, xs, n):
     return (
         np.sqrt(a), np.maximum(a, 2), np.where(a > 1, a, 0.0), np.argmax(a), a.argmin(), np.cumsum(b), b.sum(0),
         np.any(a > 2), a @ a, np.dot(a, a), np.abs(a), a.std(), b.T, np.outer(a, a).trace(), np.sort(a),
-        np.concatenate([a, a[1:]]), np.array([a[0], a[c], 1.5]), a.tolist(), a.astype(np.int32), np.full((2,), a[c]), a.copy().reshape(2, 2),
+        np.concatenate([a, a[1:]]), np.array([a[0], a[c], 1.5]), a.tolist(), a.astype(np.int32), np.full((2,), a[c]),
+        a.copy().reshape(2, 2),
     )  # fmt: skip
 
 
@@ -460,6 +463,22 @@ def test_only_a_function_that_needs_it_is_traced_again():
     writes(ag.constant(1.0))
     writes(ag.constant(1))
     assert traces == ["reads", "writes", "writes", "writes"]
+
+
+def test_a_handler_does_not_hide_that_it_is_needed():
+    @ag.function
+    def f(c):
+        a = np.zeros(3)
+        try:
+            a[c] = 1.0
+        except BaseException:
+            a[0] = 7.0
+        return a, isinstance(a, np.ndarray), copy.copy(a)
+
+    a, is_array, copied = f(ag.constant(2))
+    np.testing.assert_array_equal(a, [0, 0, 1])
+    np.testing.assert_array_equal(copied, [0, 0, 1])
+    assert is_array
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
