@@ -61,6 +61,13 @@ class InvalidArgumentError(OpError):
     """An operation got a value, shape or dtype that it doesn't accept."""
 
 
+class IndexOutOfBoundsError(InvalidArgumentError, IndexError):
+    """An index is outside of its dimension.
+
+    TensorFlow raises InvalidArgumentError for it, Python and NumPy IndexError; this is both.
+    """
+
+
 class FailedAssertion(InvalidArgumentError, AssertionError):
     """An `assert` on a tensor that doesn't hold.
 
@@ -220,6 +227,26 @@ class InaccessibleTensorError(TypeError, ValueError):
     """A symbolic tensor was used outside the function that it was traced in. TensorFlow raises a TypeError for it."""
 
 
+def leaked(value: Any, function: str, user: str | None = None) -> InaccessibleTensorError:
+    """The error for a value of a traced function's graph that is used outside of it.
+
+    function: the name of the function or block that it belongs to; user: that of the traced function that uses it.
+    """
+    if value.node is not None and value.node.span:
+        filename, line, within = value.node.span
+        origin = f", made at {place(filename, line)}, in {within},"
+    else:
+        origin = f" '{value.name}'" if value.name else ""
+    where = "outside of it" if user is None else f"in '{user}', which can't see it"
+    return InaccessibleTensorError(
+        f"a tensor{origin} belongs to the function '{function}' and is used {where}{_where(_LEAK, _LEAK_FIX)}"
+    )
+
+
+_LEAK = "it was stored in an outer object while the function was traced, and has a value only while the function runs"
+_LEAK_FIX = "return it from the function, or keep it in an ag.Variable that is made outside: `v.assign(x)`"
+
+
 class KernelError(InternalError):
     """Generated code could not be compiled; the interpreter takes over, with a warning. node: the op, if known."""
 
@@ -241,7 +268,7 @@ BY_NAME: dict[str, type[Exception]] = {
         InvalidArgumentError, FailedPreconditionError, NotFoundError, OutOfRangeError, UnimplementedError,
         InternalError, AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError,
         RuntimeError, RecursionError, OverflowError, ArithmeticError, KeyError, AttributeError, StopIteration,
-        UnsetVariableError, UnsetItemError, UnsetAttributeError, NoneValueError,
+        IndexOutOfBoundsError, UnsetVariableError, UnsetItemError, UnsetAttributeError, NoneValueError,
     )
 }  # fmt: skip
 BY_NAME["AssertionError"] = FailedAssertion

@@ -41,7 +41,7 @@ from runtime.context import ctx, hold_back, placing
 from runtime.recursion import room
 from runtime.signatures import WrappedAnnotations, signature_as_written
 from runtime.tensor import DeviceTensor, EagerTensor
-from runtime.tracebacks import drop_own_frames, shows_no_frames
+from runtime.tracebacks import drop_own_frames, leaving, shows_no_frames
 
 _run_eagerly = False
 
@@ -198,7 +198,7 @@ class Function(Generic[P, Result]):
                     concrete.used = True
                     return concrete.direct(tensors)
             return concrete.call_flat(tensors)
-        except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
+        except leaving():  # matches nothing: the error goes on, its traceback cleaned
             raise
         finally:
             if opened is not None:

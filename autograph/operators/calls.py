@@ -127,7 +127,7 @@ def converted_form(callee: Any) -> Any:
             if decorator is not None:
                 return decorator(converted_form(callee.__wrapped__))
             # A function that a converted one has made is converted already.
-            return callee if is_library(callee) else _watched(callee, callee)
+            return OVERLOADS.get(callee, callee) if is_library(callee) else _watched(callee, callee)
         return _watched(callee, maker(callee))
     if kind is MethodType:
         function = callee.__func__
