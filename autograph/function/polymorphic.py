@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import threading
+import time
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -285,11 +286,15 @@ class Function(Generic[P, Result]):
 
         def run(is_discarded: Callable[[], bool]) -> ConcreteFunction | None:
             function = self._traceable()
+            start = time.thread_time()
             with room(), profiling.span("trace", f"trace {self._name}"):
-                return trace(
+                concrete = trace(
                     function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
                     self.may_change_arguments, is_discarded,
                 )  # fmt: skip
+            if concrete is not None:
+                concrete.trace_seconds = time.thread_time() - start
+            return concrete
 
         self._tracing.add(key)
         wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime import performance
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.driver import provide_threads, urgent_compilation
 from runtime.collecting import rarely
@@ -44,6 +45,7 @@ class Loop:
         self.call: Call | None = None
         self.refused = False  # it can't be compiled
         self.spent = 0.0  # seconds of its longest interpreted run as an outermost loop
+        self.interpreted = 0.0  # seconds of all of these, without those of native loops in it
         self._compile = compile_it
         self._lock = threading.Lock()
         self._compiler: background.Worker | None = None  # the worker that it was submitted to
@@ -104,6 +106,15 @@ class Loop:
             for work in later:
                 work()
 
+    def ran(self, spent: float) -> None:
+        """Adds the seconds of an interpreted run, and warns once these are many, though it can't be compiled."""
+        before = self.interpreted
+        self.interpreted += spent
+        if before <= performance.SLOW_INTERPRETATION < self.interpreted:
+            from runtime.engine import slowness  # loads the code generator
+
+            slowness.warn_of_interpretation(self.node, self._graph(), self.interpreted)
+
     def _graph(self) -> Graph:
         return graph_of_loop(self.node)
 
@@ -148,6 +159,7 @@ class TierUp:
         self._running: list[_Run] = []
         self.polls_each_trip = False  # an outer loop is to be replaced at its next trip
         self._yielded = 0.0  # when the interpreter lock was offered last
+        self._native = 0.0  # seconds of native loops so far
 
     def enter(self, node: Node) -> None:
         """A loop starts."""
@@ -157,13 +169,16 @@ class TierUp:
         """The innermost loop ends."""
         run = self._running.pop()
         if not self._running:
-            run.loop.spent = max(run.loop.spent, time.thread_time() - run.since)
+            spent = time.thread_time() - run.since
+            run.loop.spent = max(run.loop.spent, spent)
+            native, self._native = self._native, 0.0
+            run.loop.ran(spent - native)
 
     def finish(self, operands: Sequence[Any]) -> Sequence[Any] | None:
         """The results of the innermost running loop if it is replaced now; None to go on interpreting."""
         innermost = self._running[-1]
         if innermost.loop.call is not None:
-            return innermost.loop.call(operands)
+            return self._timed(innermost.loop.call, operands)
         now = time.thread_time()
         hot = [run for run in self._running if run.is_hot(now)]
         if not hot:
@@ -183,7 +198,7 @@ class TierUp:
         call = chosen.loop.call
         if chosen is innermost and call is not None:
             self.polls_each_trip = False
-            return call(operands)
+            return self._timed(call, operands)
         if call is None and not chosen.loop.refused:
             self.polls_each_trip = False
             if now > self._yielded + _YIELD_INTERVAL:
@@ -192,6 +207,13 @@ class TierUp:
                 time.sleep(_YIELD_INTERVAL / 6)
                 self._yielded = time.thread_time()
         return None
+
+    def _timed(self, call: Call, operands: Sequence[Any]) -> Sequence[Any]:
+        start = time.perf_counter()
+        try:
+            return call(operands)
+        finally:
+            self._native += time.perf_counter() - start
 
 
 class FixedTierUp:
