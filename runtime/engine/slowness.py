@@ -53,9 +53,20 @@ def warn_of_length(graph: Graph, operations: int, warned: set[str]) -> None:
 
 
 def why_loop_is_interpreted(loop: Graph) -> tuple[str, Node] | None:
-    """Why a loop, as a graph of its own, can't be compiled, and which node causes that; None if it can."""
+    """Why a loop, as a graph of its own, can't be compiled, and which node causes that; None if it can.
+
+    Where the loop carries something that has no native form, that is the first operation in it that has none either.
+    """
     graph = rewrite("complex parts", loop) or loop
-    return next((why for node in graph.nodes if (why := why_interpreted(node)) is not None), None)
+    for node in graph.nodes:
+        why = why_interpreted(node)
+        if why is None:
+            continue
+        if why[1] is node:
+            inside = (inner for region in reversed(node.regions) for inner in region.nodes)
+            why = next((found for inner in inside if (found := why_interpreted(inner)) is not None), why)
+        return why
+    return None
 
 
 def warn_of_interpretation(node: Node, loop: Graph, seconds: float) -> None:
