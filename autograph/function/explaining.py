@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.signature import key_of_call
 from runtime import profiling
+from runtime.codegen.kernel.call_outs import CATEGORY as CALL_OUT
 from runtime.context import placing
 from runtime.engine import settings
 from runtime.engine.executable import Executable
@@ -19,8 +20,11 @@ from runtime.engine.explain import Report, Section, explain
 from runtime.engine.explain_page import to_page
 from runtime.engine.explain_text import to_text
 from runtime.engine.machine import machine
+from runtime.engine.on_stack_replacement import LOOP
 from runtime.engine.timeline import phase
+from runtime.errors import describe_span, place
 from runtime.graph.page import framed
+from runtime.ops.random.stateful import drawn_apart
 from runtime.tensor import EagerTensor
 
 _RUNS = 5
@@ -92,7 +96,11 @@ def explained(
         if isinstance(values, str):
             section.unmeasured = values
         else:
-            phases.append(phase("a call", _measure(concrete, section, values), called))
+            try:
+                with drawn_apart():
+                    phases.append(phase("a call", _measure(concrete, section, values), called))
+            except Exception as error:  # a check of the program's, or an operation that refuses these values
+                section.seconds, section.unmeasured = None, _said(error)
     report = Report(concrete.graph.name, f"({', '.join(_arguments(concrete))})", sections, list(filter(None, phases)))
     limits = machine()
     explanation = Explanation(to_text(report, limits))
@@ -136,9 +144,17 @@ def _values(function: Any, concrete: ConcreteFunction, args: tuple, kwargs: dict
     key_of_call(args, kwargs, tensors)
     if not all(isinstance(t, EagerTensor) for t in tensors) or len(tensors) != len(concrete.argument_specs):
         return "that takes values, not specs"
-    if any(node.op.effect or node.op.calls_python for node in concrete.graph.walk()):
-        return "running it has effects"
+    for node in concrete.graph.walk():
+        # What checks may raise is found when it runs; random numbers are drawn apart from the program's.
+        if node.op.calls_python or (node.op.effect and not node.op.is_check and not node.op.is_random):
+            where = describe_span(node.span).partition("\n")[0]
+            return f"running it has effects: op '{node.op.name}'{f' at {where}' if where else ''}"
     return [t._array for t in concrete.inputs_for(tensors)]
+
+
+def _said(error: Exception) -> str:
+    text = str(error).partition("\n")[0]
+    return f"a call raises {type(error).__name__}{f' ({text})' if text else ''}"
 
 
 def _measure(concrete: ConcreteFunction, section: Section, values: list[Any]) -> profiling.Profile:
@@ -170,7 +186,28 @@ def _measure(concrete: ConcreteFunction, section: Section, values: list[Any]) ->
     for kernel in section.kernels:
         kernel.seconds = best.get(kernel.name)
     assert fastest is not None
+    _note_interpretation(section, fastest[1])
     return fastest[1]
+
+
+def _note_interpretation(section: Section, profile: profiling.Profile) -> None:
+    """Notes what the loops took that the interpreter ran, and what kernels called Python for. Recording slows both
+    down, so their parts of the recorded call count."""
+    whole = profile.seconds("call")
+    if not whole or section.seconds is None:
+        return
+
+    def spent(category: str, key: str, values: Container[str]) -> tuple[int, float]:
+        took = [e.duration for e in profile.events if e.category == category and e.arguments[key] in values]
+        return len(took), sum(took) / 1e9 / whole * section.seconds
+
+    for loop in section.loops:
+        if loop.interpreted is not None and loop.span:
+            times, seconds = spent(LOOP, "line", {place(*loop.span[:2])})
+            loop.seconds = seconds if times else None  # else it is part of another one
+    for stay in section.stays:
+        if stay.called:
+            stay.calls, stay.seconds = spent(CALL_OUT, "op", set(stay.names))
 
 
 def _note_best_time(run: Executable, section: Section, values: list[Any]) -> None:

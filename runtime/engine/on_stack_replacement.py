@@ -19,13 +19,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime import performance
+from runtime import performance, profiling
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.driver import provide_threads, urgent_compilation
 from runtime.collecting import rarely
 from runtime.dataclass import dataclass
 from runtime.engine import background
 from runtime.engine.compile_cost import python_seconds, threshold
+from runtime.errors import place
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
@@ -35,6 +36,7 @@ _LOOKUP_THRESHOLD = 0.002  # seconds after which it pays to look for some
 _TRIP_LIMIT = 0.03  # seconds that a trip of a compiled outer loop may last before its inner loop is compiled
 _YIELD_INTERVAL = 0.0003  # seconds between offers of the interpreter lock to the compiler's thread
 _LONGEST_WAIT = 1.0  # seconds, for the compiler's Python code
+LOOP = "loop"  # the category of spans of interpreted loops in profiles
 
 
 class Loop:
@@ -160,9 +162,13 @@ class TierUp:
         self.polls_each_trip = False  # an outer loop is to be replaced at its next trip
         self._yielded = 0.0  # when the interpreter lock was offered last
         self._native = 0.0  # seconds of native loops so far
+        self._span: Any = None  # of the outermost loop, while a profile is recorded
 
     def enter(self, node: Node) -> None:
         """A loop starts."""
+        if profiling.recording and not self._running:
+            line = place(*node.span[:2]) if node.span else ""
+            self._span = profiling.span(LOOP, f"interpret the loop at {line}", line=line).__enter__()
         self._running.append(_Run(self._loop_of(node), time.thread_time()))
 
     def leave(self) -> None:
@@ -172,6 +178,9 @@ class TierUp:
             spent = time.thread_time() - run.since
             run.loop.spent = max(run.loop.spent, spent)
             native, self._native = self._native, 0.0
+            if self._span is not None:
+                self._span.__exit__(None, None, None)
+                self._span = None
             run.loop.ran(spent - native)
 
     def finish(self, operands: Sequence[Any]) -> Sequence[Any] | None:

@@ -52,27 +52,23 @@ def warn_of_length(graph: Graph, operations: int, warned: set[str]) -> None:
     performance.warn_once(_LENGTH, graph.name, span, message, "equal operations share code, these don't", _SELDOM)
 
 
-def why_loop_is_interpreted(loop: Graph) -> tuple[str, Node] | None:
-    """Why a loop, as a graph of its own, can't be compiled, and which node causes that; None if it can.
+def why_loop_is_interpreted(node: Node) -> tuple[str, Node] | None:
+    """Why a loop, with complex numbers as pairs, can't be compiled, and which node causes that; None if it can.
 
     Where the loop carries something that has no native form, that is the first operation in it that has none either.
     """
-    graph = rewrite("complex parts", loop) or loop
-    for node in graph.nodes:
-        why = why_interpreted(node)
-        if why is None:
-            continue
-        if why[1] is node:
-            inside = (inner for region in reversed(node.regions) for inner in region.nodes)
-            why = next((found for inner in inside if (found := why_interpreted(inner)) is not None), why)
+    why = why_interpreted(node)
+    if why is None or why[1] is not node:
         return why
-    return None
+    inside = (inner for region in reversed(node.regions) for inner in region.nodes)
+    return next((found for inner in inside if (found := why_interpreted(inner)) is not None), why)
 
 
 def warn_of_interpretation(node: Node, loop: Graph, seconds: float) -> None:
     """Warns that the interpreter runs a loop (`loop` is its node as a graph of its own), unless it can be compiled."""
-    why = why_loop_is_interpreted(loop) if node.span else None
-    if why is None:
+    compiled = (rewrite("complex parts", loop) or loop).nodes
+    why = next((found for each in compiled if (found := why_loop_is_interpreted(each)) is not None), None)
+    if why is None or not node.span:
         return
     reason, culprit = why
     where = describe_span(culprit.span).replace("\n", "\n  ")
