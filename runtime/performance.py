@@ -16,10 +16,11 @@ import warnings
 from runtime.errors import PerformanceWarning, describe_span
 
 # Seconds of tracing and compiling a function, above which a loop that was unrolled in it is named; of interpreting a
-# loop that can't be compiled; and of what kernels call Python for, if that is also more than half of their time.
+# loop that can't be compiled; and of what kernels call Python for, if that is also more than this part of their time.
 SLOW_COMPILATION = 1.0
 SLOW_INTERPRETATION = 1.0
 SLOW_CALL_OUTS = 0.1
+LARGE_PART_OF_CALL_OUTS = 0.5
 
 Span = tuple[str, int, str]
 

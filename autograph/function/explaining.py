@@ -5,24 +5,22 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.signature import key_of_call
 from runtime import profiling
-from runtime.codegen.kernel.call_outs import CATEGORY as CALL_OUT
 from runtime.context import placing
 from runtime.engine import settings
 from runtime.engine.executable import Executable
-from runtime.engine.explain import Report, Section, explain
+from runtime.engine.explain import Report, Section, explain, note_interpretation
 from runtime.engine.explain_page import to_page
 from runtime.engine.explain_text import to_text
 from runtime.engine.machine import machine
-from runtime.engine.on_stack_replacement import LOOP
 from runtime.engine.timeline import phase
-from runtime.errors import describe_span, place
+from runtime.errors import describe_span
 from runtime.graph.page import framed
 from runtime.ops.random.stateful import drawn_apart
 from runtime.tensor import EagerTensor
@@ -186,28 +184,8 @@ def _measure(concrete: ConcreteFunction, section: Section, values: list[Any]) ->
     for kernel in section.kernels:
         kernel.seconds = best.get(kernel.name)
     assert fastest is not None
-    _note_interpretation(section, fastest[1])
+    note_interpretation(section, fastest[1])
     return fastest[1]
-
-
-def _note_interpretation(section: Section, profile: profiling.Profile) -> None:
-    """Notes what the loops took that the interpreter ran, and what kernels called Python for. Recording slows both
-    down, so their parts of the recorded call count."""
-    whole = profile.seconds("call")
-    if not whole or section.seconds is None:
-        return
-
-    def spent(category: str, key: str, values: Container[str]) -> tuple[int, float]:
-        took = [e.duration for e in profile.events if e.category == category and e.arguments[key] in values]
-        return len(took), sum(took) / 1e9 / whole * section.seconds
-
-    for loop in section.loops:
-        if loop.interpreted is not None and loop.span:
-            times, seconds = spent(LOOP, "line", {place(*loop.span[:2])})
-            loop.seconds = seconds if times else None  # else it is part of another one
-    for stay in section.stays:
-        if stay.called:
-            stay.calls, stay.seconds = spent(CALL_OUT, "op", set(stay.names))
 
 
 def _note_best_time(run: Executable, section: Section, values: list[Any]) -> None:

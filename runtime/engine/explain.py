@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
 from runtime.codegen.backends import graph_cache, llvm_backend
 from runtime.codegen.backends.driver import Record, record_of
+from runtime.codegen.kernel.call_outs import CATEGORY as CALL_OUT
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower, why_interpreted
 from runtime.codegen.lower.state import calls_out
@@ -28,12 +29,15 @@ from runtime.dataclass import dataclass
 from runtime.device import gpu_named, parse
 from runtime.engine import settings
 from runtime.engine.executable import Executable
+from runtime.engine.on_stack_replacement import LOOP
 from runtime.engine.partition import parts, why_left_out
 from runtime.engine.slowness import why_loop_is_interpreted
 from runtime.engine.timeline import Phase
+from runtime.errors import place
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.passes.rewrites.complex_parts import in_parts
 from runtime.graph.unrolled import unrolled_in
+from runtime.profiling import Profile
 from runtime.types import StackType, TensorType
 
 Span = tuple[str, int, str]
@@ -304,6 +308,26 @@ def _note(found: Sequence[tuple[Node, str]], stays: list[Stay], called: bool = F
             stays.append(stay)
         stay.names.append(node.op.name)
         stay.spans += [s for s in _spans([node]) if s not in stay.spans]
+
+
+def note_interpretation(section: Section, profile: Profile) -> None:
+    """Notes what the interpreter's loops took in a recorded call, and what kernels called Python for. Recording slows
+    both down, so their parts of the call count."""
+    whole = profile.seconds("call")
+    if not whole or section.seconds is None:
+        return
+
+    def spent(category: str, key: str, values: Container[str]) -> tuple[int, float]:
+        took = [e.duration for e in profile.events if e.category == category and e.arguments[key] in values]
+        return len(took), sum(took) / 1e9 / whole * section.seconds
+
+    for loop in section.loops:
+        if loop.interpreted is not None and loop.span:
+            times, seconds = spent(LOOP, "line", {place(*loop.span[:2])})
+            loop.seconds = seconds if times else None  # else it is part of another one
+    for stay in section.stays:
+        if stay.called:
+            stay.calls, stay.seconds = spent(CALL_OUT, "op", set(stay.names))
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------

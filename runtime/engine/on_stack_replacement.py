@@ -48,6 +48,7 @@ class Loop:
         self.refused = False  # it can't be compiled
         self.spent = 0.0  # seconds of its longest interpreted run as an outermost loop
         self.interpreted = 0.0  # seconds of all of these, without those of native loops in it
+        self.is_slow = False  # whether these have been many
         self._compile = compile_it
         self._lock = threading.Lock()
         self._compiler: background.Worker | None = None  # the worker that it was submitted to
@@ -110,9 +111,9 @@ class Loop:
 
     def ran(self, spent: float) -> None:
         """Adds the seconds of an interpreted run, and warns once these are many, though it can't be compiled."""
-        before = self.interpreted
         self.interpreted += spent
-        if before <= performance.SLOW_INTERPRETATION < self.interpreted:
+        if not self.is_slow and self.interpreted > performance.SLOW_INTERPRETATION:
+            self.is_slow = True
             from runtime.engine import slowness  # loads the code generator
 
             slowness.warn_of_interpretation(self.node, self._graph(), self.interpreted)

@@ -152,7 +152,7 @@ def watched(
         results = call(arguments)
         spent += time.perf_counter() - start
         in_python += sum([each.seconds for each in calls]) - before
-        if in_python > max(performance.SLOW_CALL_OUTS, 0.5 * spent):
+        if in_python > max(performance.SLOW_CALL_OUTS, performance.LARGE_PART_OF_CALL_OUTS * spent):
             had_warned = True
             _warn(function, max(calls, key=lambda each: each.seconds), spent, in_python)
         return results
