@@ -313,13 +313,13 @@ def _note(found: Sequence[tuple[Node, str]], stays: list[Stay], called: bool = F
 def note_interpretation(section: Section, profile: Profile) -> None:
     """Notes what the interpreter's loops took in a recorded call, and what kernels called Python for. Recording slows
     both down, so their parts of the call count."""
-    whole = profile.seconds("call")
-    if not whole or section.seconds is None:
+    best, whole = section.seconds, profile.seconds("call")
+    if not whole or best is None:
         return
 
     def spent(category: str, key: str, values: Container[str]) -> tuple[int, float]:
         took = [e.duration for e in profile.events if e.category == category and e.arguments[key] in values]
-        return len(took), sum(took) / 1e9 / whole * section.seconds
+        return len(took), sum(took) / 1e9 / whole * best
 
     for loop in section.loops:
         if loop.interpreted is not None and loop.span:

@@ -297,16 +297,20 @@ def _doubled(x, n):
 
 def test_the_time_of_native_loops_in_an_interpreted_one_does_not_count(monkeypatch):
     clock = SimpleNamespace(now=0.0)
-    read = lambda: clock.now
+
+    def read():
+        return clock.now
+
     monkeypatch.setattr(on_stack_replacement, "time", SimpleNamespace(thread_time=read, perf_counter=read))
 
     def native(operands):
         clock.now += 8.0
         return operands
 
+    outer, inner = [], []
     loops = {
-        name: SimpleNamespace(call=call, refused=call is None, spent=0.0, ran=times.append)
-        for name, call, times in (("outer", None, outer := []), ("inner", native, inner := []))
+        "outer": SimpleNamespace(call=None, refused=True, spent=0.0, ran=outer.append),
+        "inner": SimpleNamespace(call=native, refused=False, spent=0.0, ran=inner.append),
     }
     tier_up = on_stack_replacement.TierUp(lambda node: loops[node.name])
     for _ in range(2):
