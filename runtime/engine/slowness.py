@@ -15,8 +15,8 @@ from runtime.graph.unrolled import Unrolled, costliest_in
 
 _LENGTH = "takes long"  # its key in `warned`
 _STAGE = (
-    "loop over `ag.range(n)` or over a tensor, or let a `while` test a tensor: that is one loop in native code, "
-    "however often it runs"
+    "loop over `ag.range(n)` or over a tensor (`ag.stack` makes one of a list), or let a `while` test a tensor: that "
+    "is one loop in native code, however often it runs"
 )
 _SELDOM = "jit_compile=False keeps a function that is called seldom on the interpreter"
 

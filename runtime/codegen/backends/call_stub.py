@@ -88,7 +88,7 @@ def make_stub(
     elif gives_numpy:
         call.kernel = Kernel(source, entry)
     calls = [each for each in source.constants if isinstance(each, CallOut) and each.node is not None]
-    return watched(call, source.name, calls) if calls else call
+    return watched(call, calls) if calls else call
 
 
 class _Stub:

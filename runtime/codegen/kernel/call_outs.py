@@ -135,9 +135,7 @@ def named(node: Node) -> dict[str, str]:
     return {"op": node.op.name, "line": place(*node.span[:2]) if node.span else ""}
 
 
-def watched(
-    call: Callable[[Sequence[Any]], list[Any]], function: str, calls: Sequence[CallOut]
-) -> Callable[[Sequence[Any]], list[Any]]:
+def watched(call: Callable[[Sequence[Any]], list[Any]], calls: Sequence[CallOut]) -> Any:
     """The stub of a kernel with such `calls`, with a warning once most of its time has gone to them."""
     spent = in_python = 0.0
     had_warned = False
@@ -154,26 +152,27 @@ def watched(
         in_python += sum([each.seconds for each in calls]) - before
         if in_python > max(performance.SLOW_CALL_OUTS, performance.LARGE_PART_OF_CALL_OUTS * spent):
             had_warned = True
-            _warn(function, max(calls, key=lambda each: each.seconds), spent, in_python)
+            _warn(max(calls, key=lambda each: each.seconds), spent, in_python)
         return results
 
     vars(run).update(vars(call))
     return run
 
 
-def _warn(function: str, call: CallOut, spent: float, in_python: float) -> None:
-    assert call.node is not None
-    if call.node.span:
-        performance.warn_once(
-            "call-outs",
-            function,
-            call.node.span,
-            f"native code of '{function}' has spent {in_python:.2f} s of {spent:.2f} s in calls of Python, most of it "
-            f"in {call.calls} calls for op '{call.node.op.name}'",
-            f"op '{call.node.op.name}' has no native code, so the loop or branch around it asks Python each time",
-            "do it before the loop or after it, for all iterations at once, or less often, or write it with operations "
-            "that have native code",
-        )
+def _warn(call: CallOut, spent: float, in_python: float) -> None:
+    node = call.node
+    if node is None or not node.span:
+        return
+    performance.warn_once(
+        "call-outs",
+        node.span[2],
+        node.span,
+        f"native code of '{node.span[2]}' has spent {in_python:.2f} s of {spent:.2f} s in calls of Python, most of it "
+        f"in {call.calls} calls for op '{node.op.name}'",
+        f"op '{node.op.name}' has no native code, so the loop or branch around it asks Python each time",
+        "do it before the loop or after it, for all iterations at once, or less often, or write it with operations "
+        "that have native code",
+    )
 
 
 def of_signals() -> CallOut:
