@@ -432,7 +432,8 @@ class Function(Generic[P, Result]):
         (`ConcreteFunction.as_text`).
 
         html: a file for the report as a page, with the source. measure: whether to run the program a few times, if it
-        has no effects, and show the best time.
+        has no effects but checks and random numbers (which later calls draw all the same), and show the best time, what
+        the interpreter's loops took, and what native code called Python for.
         """
         from autograph.function.explaining import explain_call  # loads the code generator
 
