@@ -76,7 +76,7 @@ class ConcreteFunction(Generic[P, Result]):
         self.name = f"__inference_{graph.name}_{next(_serial)}"
         self.function = GraphFunction(graph, jit_compile)
         self._variables = tuple(variables)
-        self.trace_seconds = 0.0  # of the processor, that making it took
+        self.trace_seconds = 0.0  # for which a call waited for it
         # The loop whose copies it mostly consists of, until a warning has named it.
         self._unrolled = costliest_in(graph)
         self.guards: tuple = ()  # what must still hold for the trace to be used (see guards.py)

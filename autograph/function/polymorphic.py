@@ -286,14 +286,14 @@ class Function(Generic[P, Result]):
 
         def run(is_discarded: Callable[[], bool]) -> ConcreteFunction | None:
             function = self._traceable()
-            start = time.thread_time()
+            start = time.perf_counter()
             with room(), profiling.span("trace", f"trace {self._name}"):
                 concrete = trace(
                     function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
                     self.may_change_arguments, is_discarded,
                 )  # fmt: skip
             if concrete is not None:
-                concrete.trace_seconds = time.thread_time() - start
+                concrete.trace_seconds = time.perf_counter() - start
             return concrete
 
         self._tracing.add(key)

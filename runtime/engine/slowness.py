@@ -23,7 +23,7 @@ _SELDOM = "jit_compile=False keeps a function that is called seldom on the inter
 
 def warn_of_unrolling(function: str, loop: Unrolled, seconds: float) -> None:
     """Warns that tracing and compiling a function took long, because a loop was unrolled."""
-    message = f"tracing and compiling '{function}' took {seconds:.1f} s, because a loop in it was unrolled"
+    message = f"tracing and compiling '{function}' has taken {seconds:.1f} s, because a loop in it was unrolled"
     _warn_of_loop(function, loop, message, _STAGE)
 
 

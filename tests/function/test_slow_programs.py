@@ -108,7 +108,7 @@ def test_an_unrolled_loop_is_named_once(program, offset, source, trips, operatio
     f = ag.function(program, jit_compile=jit)
     ((found, text),) = warned(lambda: f(ag.constant(0.5)))
     assert found == line(program, offset)
-    assert f"'{program.__name__}' took" in text
+    assert f"'{program.__name__}' has taken" in text
     assert f"{__file__}:{found}, in {program.__name__}\n      {source}\n" in text
     assert f"\n  cause: the loop ran {trips} times while the function was traced" in text
     assert operations is None or f"left {operations} operations" in text
