@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 from collections.abc import Callable
@@ -27,6 +28,16 @@ def cell_of(filename: str) -> str:
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
     found = named(filename) if named is not None else None
     return " ".join(found) if found else ""
+
+
+def describe_span(span: Any) -> str:
+    """`file.py:12, in f` and the source line, or '' when the span is unknown."""
+    if not span:
+        return ""
+    filename, line, function = span
+    source = linecache.getline(filename, line).strip()
+    text = f"{place(filename, line)}, in {function}"
+    return f"{text}\n    {source}" if source else text
 
 
 def is_own_file(filename: str) -> bool:
@@ -254,7 +265,15 @@ class KernelError(InternalError):
 
 
 class CompilationWarning(RuntimeWarning):
-    """A graph runs on the interpreter because compiling it failed (please report it) or takes long."""
+    """A graph runs on the interpreter because compiling it failed (please report it)."""
+
+
+class PerformanceWarning(UserWarning):
+    """A program is right, but far slower than it need be. The message names the line, the cause and what to do."""
+
+
+class RetracingWarning(PerformanceWarning):
+    """A function is traced again and again; tracing costs far more than running."""
 
 
 class CacheWarning(RuntimeWarning):

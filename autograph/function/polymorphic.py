@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import threading
+import time
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -285,11 +286,15 @@ class Function(Generic[P, Result]):
 
         def run(is_discarded: Callable[[], bool]) -> ConcreteFunction | None:
             function = self._traceable()
+            start = time.perf_counter()
             with room(), profiling.span("trace", f"trace {self._name}"):
-                return trace(
+                concrete = trace(
                     function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
                     self.may_change_arguments, is_discarded,
                 )  # fmt: skip
+            if concrete is not None:
+                concrete.trace_seconds = time.perf_counter() - start
+            return concrete
 
         self._tracing.add(key)
         wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features
@@ -427,7 +432,8 @@ class Function(Generic[P, Result]):
         (`ConcreteFunction.as_text`).
 
         html: a file for the report as a page, with the source. measure: whether to run the program a few times, if it
-        has no effects, and show the best time.
+        has no effects but checks and random numbers (which later calls draw all the same), and show the best time, what
+        the interpreter's loops took, and what native code called Python for.
         """
         from autograph.function.explaining import explain_call  # loads the code generator
 

@@ -56,7 +56,7 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
                 if staging and trips == 1 and start is not None and start.stage_again():
                     return
                 if trips:
-                    note_unrolled(builder, trips, len(builder.graph.nodes) - before)
+                    note_unrolled(builder, trips, before)
                 if staging:
                     break
                 return
@@ -130,7 +130,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
                 passed += 1
                 going = test()
                 if type(going) not in DECIDED and truth(going) is not None:
-                    _unroll_rest(holder[0], body, test, names)
+                    passed += _unroll_rest(holder[0], body, test, names)
                     break
                 if not going:
                     break
@@ -140,7 +140,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
             raise
     else:
         if passed and ctx.builder is builder and builder is not None:
-            note_unrolled(builder, passed, len(builder.graph.nodes) - before)
+            note_unrolled(builder, passed, before)
         if rest is not None:  # the body has made the list a staged one
             _stage_for(rest, body, test, names)
         return
@@ -197,10 +197,12 @@ def _decided(going: Any) -> Any:
 
 
 @keeps_refusals
-def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple[str, ...]) -> None:
-    """The iterations after a ``break`` that may or may not have happened: each runs under a condition."""
+def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple[str, ...]) -> int:
+    """The iterations after a ``break`` that may or may not have happened: each runs under a condition. Gives their
+    number."""
     taking_all_from(iterator)
     blocks = (body, test)
+    count = -1
     for count, item in enumerate(iterator):
         if count >= _MOST_UNROLLED:
             raise StagingError(
@@ -213,11 +215,12 @@ def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple
         tensor = truth(going)
         if tensor is None:
             if not going:
-                return
+                return count
             run(body, item)
             continue
         branches: list[Callable[[], Any]] = [lambda item=item: run(body, item), lambda: None]  # type: ignore[misc]
         stage_branches(condition(tensor, "break"), branches, slots(names, blocks), Frame(blocks))
+    return count + 1
 
 
 def _stage_for(
