@@ -29,6 +29,9 @@ from runtime.staged_list import Moved, StagedList
 
 # An endless iterator whose loop only a tensor could leave is unrolled at most this far.
 _MOST_UNROLLED = 10_000
+# A loop on Python values may make at most so many operations: they take a gigabyte. Looked at now and then.
+_MOST_OPERATIONS = 1_000_000
+_CHECKED_EACH = 256
 
 
 def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
@@ -62,6 +65,8 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
                 return
             body()
             trips += 1
+            if trips % _CHECKED_EACH == 0:
+                _check_size(len(builder.graph.nodes) - before, trips)
     except NameError as error:
         changed = as_unbound_local(error, test.__code__, body.__code__)
         if changed is error:
@@ -71,6 +76,18 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
         _stage_while(probe, going, test, body, names)
         return
     raise changed
+
+
+def _check_size(made: int, trips: int) -> None:
+    """Raises StagingError for a loop that would fill the memory with its copies, as one that Python never ends."""
+    if made > _MOST_OPERATIONS:
+        raise StagingError(
+            f"a loop on Python values was unrolled {trips} times, which made {made} operations",
+            location=user_location(),
+            cause="Python decides how often it runs while the function is traced, so each iteration becomes a copy",
+            fix="loop over ag.range(n), or give `while` a condition on tensors, so that the program has the loop once; or "
+            "end it, if it never ends",
+        )
 
 
 def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple[str, ...] = ()) -> None:
@@ -120,6 +137,8 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
                     break
                 body(item)
                 passed += 1
+                if passed % _CHECKED_EACH == 0:
+                    _check_size(len(builder.graph.nodes) - before, passed)
         else:
             holder.append(iter(holder.pop()))
             for item in holder[0]:
@@ -128,6 +147,8 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
                     break
                 body(item)
                 passed += 1
+                if passed % _CHECKED_EACH == 0:
+                    _check_size(len(builder.graph.nodes) - before, passed)
                 going = test()
                 if type(going) not in DECIDED and truth(going) is not None:
                     passed += _unroll_rest(holder[0], body, test, names)

@@ -111,3 +111,24 @@ def test_a_function_without_a_base_case_ends() -> None:
     finally:
         tracebacks._clean_all = original
     assert 0 < len(cleaned) < 10, sys.getrecursionlimit()
+
+
+def test_a_loop_that_python_never_ends_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    from autograph.operators import loops
+
+    monkeypatch.setattr(loops, "_MOST_OPERATIONS", 2000)
+
+    def endless(x: Any) -> Any:
+        while True:
+            x = x * 2
+        return x
+
+    def items(x: Any) -> Any:
+        for _ in iter(int, 1):
+            x = x * 2
+        return x
+
+    for program, line in (endless, "while True"), (items, "for _ in iter(int, 1)"):
+        with pytest.raises(ag.errors.StagingError, match=r"a loop on Python values was unrolled \d+ times") as found:
+            ag.function(program)(ag.constant(1.0))
+        assert "fix: loop over ag.range(n)" in str(found.value) and line in str(found.value)
