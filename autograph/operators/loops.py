@@ -85,8 +85,8 @@ def _check_size(made: int, trips: int) -> None:
             f"a loop on Python values was unrolled {trips} times, which made {made} operations",
             location=user_location(),
             cause="Python decides how often it runs while the function is traced, so each iteration becomes a copy",
-            fix="loop over ag.range(n), or give `while` a condition on tensors, so that the program has the loop once; or "
-            "end it, if it never ends",
+            fix="loop over ag.range(n), or give `while` a condition on tensors, so that the program has the loop once; "
+            "or end it, if it never ends",
         )
 
 
