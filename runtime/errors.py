@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 from collections.abc import Callable
@@ -27,6 +28,16 @@ def cell_of(filename: str) -> str:
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
     found = named(filename) if named is not None else None
     return " ".join(found) if found else ""
+
+
+def describe_span(span: Any) -> str:
+    """`file.py:12, in f` and the source line, or '' when the span is unknown."""
+    if not span:
+        return ""
+    filename, line, function = span
+    source = linecache.getline(filename, line).strip()
+    text = f"{place(filename, line)}, in {function}"
+    return f"{text}\n    {source}" if source else text
 
 
 def is_own_file(filename: str) -> bool:
@@ -59,6 +70,13 @@ class OpError(Exception):
 
 class InvalidArgumentError(OpError):
     """An operation got a value, shape or dtype that it doesn't accept."""
+
+
+class IndexOutOfBoundsError(InvalidArgumentError, IndexError):
+    """An index is outside of its dimension.
+
+    TensorFlow raises InvalidArgumentError for it, Python and NumPy IndexError; this is both.
+    """
 
 
 class FailedAssertion(InvalidArgumentError, AssertionError):
@@ -220,6 +238,26 @@ class InaccessibleTensorError(TypeError, ValueError):
     """A symbolic tensor was used outside the function that it was traced in. TensorFlow raises a TypeError for it."""
 
 
+def leaked(value: Any, function: str, user: str | None = None) -> InaccessibleTensorError:
+    """The error for a value of a traced function's graph that is used outside of it.
+
+    function: the name of the function or block that it belongs to; user: that of the traced function that uses it.
+    """
+    if value.node is not None and value.node.span:
+        filename, line, within = value.node.span
+        origin = f", made at {place(filename, line)}, in {within},"
+    else:
+        origin = f" '{value.name}'" if value.name else ""
+    where = "outside of it" if user is None else f"in '{user}', which can't see it"
+    return InaccessibleTensorError(
+        f"a tensor{origin} belongs to the function '{function}' and is used {where}{_where(_LEAK, _LEAK_FIX)}"
+    )
+
+
+_LEAK = "it was stored in an outer object while the function was traced, and has a value only while the function runs"
+_LEAK_FIX = "return it from the function, or keep it in an ag.Variable that is made outside: `v.assign(x)`"
+
+
 class KernelError(InternalError):
     """Generated code could not be compiled; the interpreter takes over, with a warning. node: the op, if known."""
 
@@ -227,7 +265,15 @@ class KernelError(InternalError):
 
 
 class CompilationWarning(RuntimeWarning):
-    """A graph runs on the interpreter because compiling it failed (please report it) or takes long."""
+    """A graph runs on the interpreter because compiling it failed (please report it)."""
+
+
+class PerformanceWarning(UserWarning):
+    """A program is right, but far slower than it need be. The message names the line, the cause and what to do."""
+
+
+class RetracingWarning(PerformanceWarning):
+    """A function is traced again and again; tracing costs far more than running."""
 
 
 class CacheWarning(RuntimeWarning):
@@ -241,7 +287,7 @@ BY_NAME: dict[str, type[Exception]] = {
         InvalidArgumentError, FailedPreconditionError, NotFoundError, OutOfRangeError, UnimplementedError,
         InternalError, AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError,
         RuntimeError, RecursionError, OverflowError, ArithmeticError, KeyError, AttributeError, StopIteration,
-        UnsetVariableError, UnsetItemError, UnsetAttributeError, NoneValueError,
+        IndexOutOfBoundsError, UnsetVariableError, UnsetItemError, UnsetAttributeError, NoneValueError,
     )
 }  # fmt: skip
 BY_NAME["AssertionError"] = FailedAssertion

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from runtime.context import hold_back
 
 # Spans of these categories are finer than those that they stand in: a profile of level 1 leaves them out.
-FINE = frozenset({"pass", "op", "copy", "collection"})
+FINE = frozenset({"pass", "op", "call-out", "copy", "collection"})
 # More events than this are counted, not kept: a profile left running must not fill the memory.
 MOST_EVENTS = 1_000_000
 

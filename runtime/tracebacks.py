@@ -129,17 +129,23 @@ def is_marked(function: Any) -> bool:
     return getattr(function, "shows_no_frames", None) is function.__code__
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """A warning that points at the user's line: the innermost one that isn't this project's. (A thread of our own has
-    none; Python says `sys:1` then.)"""
-    level = 1
-    frame: FrameType | None = sys._getframe(0)
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that isn't this project's, from a frame outwards. (A thread of our own has none.)"""
     while frame is not None and (
         is_own_file(frame.f_code.co_filename) or frame.f_code.co_filename == contextlib.__file__
     ):
         frame = frame.f_back
+    return frame
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that points at the user's line. (In a thread of our own Python says `sys:1`.)"""
+    inner: FrameType | None = sys._getframe(0)
+    found, level = user_frame(inner), 1
+    while inner is not found and inner is not None:
+        inner = inner.f_back
         level += 1
-    warnings.warn(message, category, stacklevel=level if frame is not None else sys.maxsize)
+    warnings.warn(message, category, stacklevel=level if found is not None else sys.maxsize)
 
 
 def _clean_all(error: BaseException) -> None:

@@ -28,7 +28,11 @@ ERRORS = {
 # Python's own, which carry a cause and a fix.
 PYTHONS = {"TypeError": TypeError, "ValueError": ValueError, "AttributeError": AttributeError}
 BASES = {"AutographError", "OpError"}
-WITHOUT_EXAMPLES = {"InternalError, KernelError, CompilationWarning", "CacheWarning, UnconvertedWarning"}
+WITHOUT_EXAMPLES = {
+    "InternalError, KernelError, CompilationWarning",
+    "CacheWarning, UnconvertedWarning",
+    "PerformanceWarning, RetracingWarning",
+}
 
 
 def _with_name(example: str, title: str, name: str) -> str:

@@ -29,7 +29,7 @@ BASE = {
 }  # fmt: skip
 BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.collecting", "runtime.recursion"}
 BASE |= {"runtime.files", "runtime.locks", "runtime.tracebacks", "runtime.pass_log", "runtime.gpu"}
-BASE |= {"runtime.profiling", "runtime.progress", "runtime.freed_memory"}
+BASE |= {"runtime.profiling", "runtime.progress", "runtime.freed_memory", "runtime.performance"}
 OPS = {"runtime.ops"}
 OPS |= {f"runtime.ops.{n}" for n in "elementwise arrays linalg random signal strings nn image numpy".split()}
 VALUES = {

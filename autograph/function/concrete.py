@@ -20,7 +20,7 @@ from autograph.function.signature import (
     is_tensor_like,
     recalled,
 )
-from runtime import dtypes, locks, nest
+from runtime import dtypes, locks, nest, performance
 from runtime.context import ctx, placing
 from runtime.device import get_log_device_placement
 from runtime.dtypes import as_dtype
@@ -28,7 +28,7 @@ from runtime.engine.function import GraphFunction
 from runtime.errors import OpError
 from runtime.graph.ir import Graph, copy_graph
 from runtime.graph.printer import as_text
-from runtime.graph.unrolled import inherit_notes
+from runtime.graph.unrolled import costliest_in, inherit_notes
 from runtime.shapes import as_shape
 from runtime.spec import TensorSpec
 from runtime.tensor import DeviceTensor, EagerTensor, eager, held_by
@@ -76,6 +76,9 @@ class ConcreteFunction(Generic[P, Result]):
         self.name = f"__inference_{graph.name}_{next(_serial)}"
         self.function = GraphFunction(graph, jit_compile)
         self._variables = tuple(variables)
+        self.trace_seconds = 0.0  # for which a call waited for it
+        # The loop whose copies it mostly consists of, until a warning has named it.
+        self._unrolled = costliest_in(graph)
         self.guards: tuple = ()  # what must still hold for the trace to be used (see guards.py)
         self.here: Any = None  # under which checks, and for which replica, it was traced
         self.of_replica = False  # whether it was traced for a replica
@@ -247,9 +250,21 @@ class ConcreteFunction(Generic[P, Result]):
             if self.function.device is None:
                 self.direct = None if self._variables else self._direct()
                 self.fast_calls_left = _FAST_CALLS if self._kernel is not None and not self._given_variables else 0
+        if self._unrolled is not None and ctx.builder is None:
+            self._warn_if_slow()
         if self._single:
             return results[0]
         return self._pack(results)
+
+    def _warn_if_slow(self) -> None:
+        """Names the loop that was unrolled once tracing and compiling has taken long."""
+        seconds = self.trace_seconds + self.function.compile_seconds
+        if seconds > performance.SLOW_COMPILATION:
+            from runtime.engine import slowness  # loads the code generator
+
+            loop, self._unrolled = self._unrolled, None
+            if loop is not None:  # another thread's call may have named it
+                slowness.warn_of_unrolling(self.graph.name, loop, seconds)
 
     def _direct(self) -> Callable[[list[Any]], Any] | None:
         run, dtypes = self.function.direct(), [v.dtype for v in self.graph.outputs if v.is_tensor]

@@ -15,12 +15,14 @@ from runtime import profiling
 from runtime.context import placing
 from runtime.engine import settings
 from runtime.engine.executable import Executable
-from runtime.engine.explain import Report, Section, explain
+from runtime.engine.explain import Report, Section, explain, note_interpretation
 from runtime.engine.explain_page import to_page
 from runtime.engine.explain_text import to_text
 from runtime.engine.machine import machine
 from runtime.engine.timeline import phase
+from runtime.errors import describe_span
 from runtime.graph.page import framed
+from runtime.ops.random.stateful import drawn_apart
 from runtime.tensor import EagerTensor
 
 _RUNS = 5
@@ -92,7 +94,11 @@ def explained(
         if isinstance(values, str):
             section.unmeasured = values
         else:
-            phases.append(phase("a call", _measure(concrete, section, values), called))
+            try:
+                with drawn_apart():
+                    phases.append(phase("a call", _measure(concrete, section, values), called))
+            except Exception as error:  # a check of the program's, or an operation that refuses these values
+                section.seconds, section.unmeasured = None, _said(error)
     report = Report(concrete.graph.name, f"({', '.join(_arguments(concrete))})", sections, list(filter(None, phases)))
     limits = machine()
     explanation = Explanation(to_text(report, limits))
@@ -136,9 +142,17 @@ def _values(function: Any, concrete: ConcreteFunction, args: tuple, kwargs: dict
     key_of_call(args, kwargs, tensors)
     if not all(isinstance(t, EagerTensor) for t in tensors) or len(tensors) != len(concrete.argument_specs):
         return "that takes values, not specs"
-    if any(node.op.effect or node.op.calls_python for node in concrete.graph.walk()):
-        return "running it has effects"
+    for node in concrete.graph.walk():
+        # What checks may raise is found when it runs; random numbers are drawn apart from the program's.
+        if node.op.calls_python or (node.op.effect and not node.op.is_check and not node.op.is_random):
+            where = describe_span(node.span).partition("\n")[0]
+            return f"running it has effects: op '{node.op.name}'{f' at {where}' if where else ''}"
     return [t._array for t in concrete.inputs_for(tensors)]
+
+
+def _said(error: Exception) -> str:
+    text = str(error).partition("\n")[0]
+    return f"a call raises {type(error).__name__}{f' ({text})' if text else ''}"
 
 
 def _measure(concrete: ConcreteFunction, section: Section, values: list[Any]) -> profiling.Profile:
@@ -170,6 +184,7 @@ def _measure(concrete: ConcreteFunction, section: Section, values: list[Any]) ->
     for kernel in section.kernels:
         kernel.seconds = best.get(kernel.name)
     assert fastest is not None
+    note_interpretation(section, fastest[1])
     return fastest[1]
 
 

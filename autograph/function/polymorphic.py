@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import threading
+import time
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ from runtime.context import ctx, hold_back, placing
 from runtime.recursion import room
 from runtime.signatures import WrappedAnnotations, signature_as_written
 from runtime.tensor import DeviceTensor, EagerTensor
-from runtime.tracebacks import drop_own_frames, shows_no_frames
+from runtime.tracebacks import drop_own_frames, leaving, shows_no_frames
 
 _run_eagerly = False
 
@@ -200,7 +201,7 @@ class Function(Generic[P, Result]):
                     concrete.used = True
                     return concrete.direct(tensors)
             return concrete.call_flat(tensors)
-        except drop_own_frames():  # matches nothing: the error goes on, its traceback cleaned
+        except leaving():  # matches nothing: the error goes on, its traceback cleaned
             raise
         finally:
             if opened is not None:
@@ -277,6 +278,15 @@ class Function(Generic[P, Result]):
         with self._lock, rarely():
             return self._run_trace(key_of_call(args, kwargs, []), args, kwargs)
 
+    def _with_arrays(self, attempt: Callable[..., ConcreteFunction | None]) -> ConcreteFunction | None:
+        """A trace with arrays of NumPy's, or of the program where the function turns out to need these."""
+        if not self._stages_arrays:
+            try:
+                return attempt()
+            except NeedsStagedArrays:
+                self._stages_arrays = True
+        return attempt(stages_arrays=True)
+
     def _run_trace(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if inspect.isgeneratorfunction(self._python_function):
             raise UnsupportedError(
@@ -287,17 +297,16 @@ class Function(Generic[P, Result]):
 
         def run(is_discarded: Callable[[], bool]) -> ConcreteFunction | None:
             function = self._traceable()
+            start = time.perf_counter()
             with room(), profiling.span("trace", f"trace {self._name}"):
                 attempt = functools.partial(
                     trace, function, self._name, args, kwargs, self._arguments, self._jit_compile, self._memory,
                     self.may_change_arguments, is_discarded,
                 )  # fmt: skip
-                if not self._stages_arrays:
-                    try:
-                        return attempt()
-                    except NeedsStagedArrays:
-                        self._stages_arrays = True
-                return attempt(stages_arrays=True)
+                concrete = self._with_arrays(attempt)
+            if concrete is not None:
+                concrete.trace_seconds = time.perf_counter() - start
+            return concrete
 
         self._tracing.add(key)
         wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features
@@ -435,7 +444,8 @@ class Function(Generic[P, Result]):
         (`ConcreteFunction.as_text`).
 
         html: a file for the report as a page, with the source. measure: whether to run the program a few times, if it
-        has no effects, and show the best time.
+        has no effects but checks and random numbers (which later calls draw all the same), and show the best time, what
+        the interpreter's loops took, and what native code called Python for.
         """
         from autograph.function.explaining import explain_call  # loads the code generator
 

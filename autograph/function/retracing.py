@@ -9,6 +9,7 @@ from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import AnyGuard
 from autograph.function.signature import Arguments, WeakArgument, is_tensor_like, recalled
 from runtime import nest
+from runtime.errors import RetracingWarning
 from runtime.shapes import as_shape
 from runtime.tracebacks import warn
 from runtime.variable import Variable
@@ -20,10 +21,6 @@ _VARIABLES = (
 )
 # A function that has been traced this often, and again at each doubling, says so.
 _WARN_AT = 8
-
-
-class RetracingWarning(UserWarning):
-    """A function is traced again and again; tracing costs far more than running."""
 
 
 def explain(

@@ -23,6 +23,7 @@ from runtime.dtypes import as_dtype
 from runtime.graph.builder import TOKEN, Builder
 from runtime.graph.ir import Value
 from runtime.graph.passes.pipeline import optimize, rewrite
+from runtime.graph.unrolled import collect_notes
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.staged_number import StagedNumber
 from runtime.spec import TensorSpec
@@ -179,6 +180,7 @@ def _finish(
     parameters: Arguments,
 ) -> ConcreteFunction:
     graph = builder.graph
+    collect_notes(graph)
     eager = list(builder.eager_captures.values())
     captured = list(builder.captured.items())
     variables = [k for k in builder.state_inputs if k is not TOKEN]

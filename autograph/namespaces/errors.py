@@ -1,4 +1,4 @@
-"""`ag.errors`: what ops raise, under TensorFlow's names, and what conversion and staging raise."""
+"""`ag.errors`: what ops raise, under TensorFlow's names, what conversion and staging raise, and the warnings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from autograph.errors import (
     StagingError,
     StagingTypeError,
     StagingValueError,
+    UnconvertedWarning,
     UnsupportedError,
 )  # fmt: skip
 from runtime.errors import (
@@ -30,7 +31,9 @@ from runtime.errors import (
     UNKNOWN,
     AbortedError,
     AlreadyExistsError,
+    CacheWarning,
     CancelledError,
+    CompilationWarning,
     DataLossError,
     DeadlineExceededError,
     DTypeError,
@@ -44,8 +47,10 @@ from runtime.errors import (
     OperatorNotAllowedInGraphError,
     OpError,
     OutOfRangeError,
+    PerformanceWarning,
     PermissionDeniedError,
     ResourceExhaustedError,
+    RetracingWarning,
     UnauthenticatedError,
     UnavailableError,
     UnimplementedError,
@@ -56,13 +61,14 @@ from runtime.errors import (
 )  # fmt: skip
 
 __all__ = [
-    "ABORTED", "ALREADY_EXISTS", "AbortedError", "AlreadyExistsError", "AutographError", "CANCELLED", "CancelledError",
-    "ConversionError", "DATA_LOSS", "DEADLINE_EXCEEDED", "DTypeError", "DataLossError", "DeadlineExceededError",
-    "FAILED_PRECONDITION", "FailedPreconditionError", "INTERNAL", "INVALID_ARGUMENT", "InaccessibleTensorError",
-    "InternalError", "InvalidArgumentError", "KernelError", "NOT_FOUND", "NoneValueError", "NotFoundError", "OK",
-    "OUT_OF_RANGE", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError", "PERMISSION_DENIED",
-    "PermissionDeniedError", "RESOURCE_EXHAUSTED", "ResourceExhaustedError", "StagingError", "StagingTypeError",
-    "StagingValueError", "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN", "UnauthenticatedError",
-    "UnavailableError", "UnimplementedError", "UnknownError", "UnsetAttributeError", "UnsetItemError",
+    "ABORTED", "ALREADY_EXISTS", "AbortedError", "AlreadyExistsError", "AutographError", "CANCELLED", "CacheWarning",
+    "CancelledError", "CompilationWarning", "ConversionError", "DATA_LOSS", "DEADLINE_EXCEEDED", "DTypeError",
+    "DataLossError", "DeadlineExceededError", "FAILED_PRECONDITION", "FailedPreconditionError", "INTERNAL",
+    "INVALID_ARGUMENT", "InaccessibleTensorError", "InternalError", "InvalidArgumentError", "KernelError", "NOT_FOUND",
+    "NoneValueError", "NotFoundError", "OK", "OUT_OF_RANGE", "OpError", "OperatorNotAllowedInGraphError",
+    "OutOfRangeError", "PERMISSION_DENIED", "PerformanceWarning", "PermissionDeniedError", "RESOURCE_EXHAUSTED",
+    "ResourceExhaustedError", "RetracingWarning", "StagingError", "StagingTypeError", "StagingValueError",
+    "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN", "UnauthenticatedError", "UnavailableError",
+    "UnconvertedWarning", "UnimplementedError", "UnknownError", "UnsetAttributeError", "UnsetItemError",
     "UnsetVariableError", "UnsupportedError",
 ]  # fmt: skip

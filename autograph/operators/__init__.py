@@ -15,6 +15,7 @@ from autograph.operators.items import item, items, look_up
 from autograph.operators.logic import and_, compare, in_, is_, is_none, is_not, is_not_none, not_, not_in, or_
 from autograph.operators.loops import for_stmt, while_stmt
 from autograph.operators.matching import equal_pattern, kind_pattern, match_stmt, value_pattern
+from autograph.operators.numpy_functions import OVERLOADS as _numpy  # noqa: F401 - it registers its functions
 from autograph.operators.numpy_makers import install as _install_arrays
 from autograph.operators.raising import Raised, caught
 from autograph.operators.recursion import watched

@@ -81,6 +81,38 @@ def _delete_item(self: Any, key: Any) -> NoReturn:
     _raise(f"'{type(self).__name__}' object doesn't support item deletion", location, _IMMUTABLE, [fix])
 
 
+class _Unsupported:
+    """A method of lists or arrays that changes them in place: tensors have none such."""
+
+    def __init__(self, name: str, fixes: tuple[str, ...]) -> None:
+        self.name = name
+        self.fixes = fixes
+
+    @shows_no_frames
+    def __get__(self, tensor: Any, owner: Any = None) -> NoReturn:
+        """Raises AttributeError."""
+        message = f"'{(owner if tensor is None else type(tensor)).__name__}' object has no attribute '{self.name}'"
+        frame = _user_frame()
+        ag = _alias(frame)
+        location = None if frame is None else location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
+        text = _text(message, location, _IMMUTABLE, [fix.format(ag=ag) for fix in self.fixes])
+        raise AttributeError(text, name=self.name, obj=tensor)
+
+
+_GROWING = (
+    "collect the values in a Python list, `values = []`, `values.append(v)`, and {ag}.stack(values) at the end",
+    "x = {ag}.concat([x, [v]], 0), which copies x",
+)
+_SHRINKING = ("use a Python list, which may hold tensors", "take a slice: `x, last = x[:-1], x[-1]`")
+_UNSUPPORTED = {
+    **dict.fromkeys(["append", "extend", "insert"], _GROWING),
+    **dict.fromkeys(["pop", "remove", "clear"], _SHRINKING),
+    "sort": ("x = {ag}.sort(x)",),
+    "reverse": ("x = {ag}.reverse(x, [0])",),
+    "fill": ("x = {ag}.fill(x.shape, v)",),
+    "put": ("x = {ag}.tensor_scatter_nd_update(x, [[i]], [v])",),
+}
+
 _NO_VALUE = "a dictionary or set finds a key by its value, and {} has one only at run time"
 _UNHASHABLE = "Tensor is unhashable. Instead, use tensor.ref() as the key."
 
@@ -144,13 +176,15 @@ _Refusal.__module__, _Refusal.__qualname__ = "builtins", "TypeError"  # what tra
 
 def _raise(message: str, location: Location | None, cause: str, fixes: list[str], is_refusal: bool = False) -> NoReturn:
     """is_refusal: eagerly there is no error."""
-    lines = [message] if location is None else [message, *location.describe().splitlines()]
-    error = _Refusal(
-        "\n  ".join([*lines, f"cause: {cause}", f"fix: {fixes[0]}", *[f"  or {each}" for each in fixes[1:]]])
-    )
+    error = _Refusal(_text(message, location, cause, fixes))
     if is_refusal:
         keep_refusal(error)
     raise error
+
+
+def _text(message: str, location: Location | None, cause: str, fixes: list[str]) -> str:
+    lines = [message] if location is None else [message, *location.describe().splitlines()]
+    return "\n  ".join([*lines, f"cause: {cause}", f"fix: {fixes[0]}", *[f"  or {each}" for each in fixes[1:]]])
 
 
 def _rewritten(
@@ -264,6 +298,9 @@ def install() -> None:
     number: Any = StagedNumber
     number.__hash__ = _hash_of_number
     tensor.__setitem__, tensor.__delitem__, tensor.__hash__ = _set_item, _delete_item, _hash
+    for name, fixes in _UNSUPPORTED.items():
+        setattr(tensor, name, _Unsupported(name, fixes))
+    tensor.__dir__ = lambda self: [name for name in object.__dir__(self) if name not in _UNSUPPORTED]
     for kind in (Variable, TensorArray, HostArray):
         owner: Any = kind
         owner.__setitem__ = _set_item

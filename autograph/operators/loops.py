@@ -29,6 +29,9 @@ from runtime.staged_list import Moved, StagedList
 
 # An endless iterator whose loop only a tensor could leave is unrolled at most this far.
 _MOST_UNROLLED = 10_000
+# A loop on Python values may make at most so many operations: they take a gigabyte. Looked at now and then.
+_MOST_OPERATIONS = 1_000_000
+_CHECKED_EACH = 256
 
 
 def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
@@ -56,12 +59,14 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
                 if staging and trips == 1 and start is not None and start.stage_again():
                     return
                 if trips:
-                    note_unrolled(builder, trips, len(builder.graph.nodes) - before)
+                    note_unrolled(builder, trips, before)
                 if staging:
                     break
                 return
             body()
             trips += 1
+            if trips % _CHECKED_EACH == 0:
+                _check_size(len(builder.graph.nodes) - before, trips)
     except NameError as error:
         changed = as_unbound_local(error, test.__code__, body.__code__)
         if changed is error:
@@ -71,6 +76,18 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
         _stage_while(probe, going, test, body, names)
         return
     raise changed
+
+
+def _check_size(made: int, trips: int) -> None:
+    """Raises StagingError for a loop that would fill the memory with its copies, as one that Python never ends."""
+    if made > _MOST_OPERATIONS:
+        raise StagingError(
+            f"a loop on Python values was unrolled {trips} times, which made {made} operations",
+            location=user_location(),
+            cause="Python decides how often it runs while the function is traced, so each iteration becomes a copy",
+            fix="loop over ag.range(n), or give `while` a condition on tensors, so that the program has the loop once; "
+            "or end it, if it never ends",
+        )
 
 
 def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple[str, ...] = ()) -> None:
@@ -120,6 +137,8 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
                     break
                 body(item)
                 passed += 1
+                if passed % _CHECKED_EACH == 0:
+                    _check_size(len(builder.graph.nodes) - before, passed)
         else:
             holder.append(iter(holder.pop()))
             for item in holder[0]:
@@ -128,9 +147,11 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
                     break
                 body(item)
                 passed += 1
+                if passed % _CHECKED_EACH == 0:
+                    _check_size(len(builder.graph.nodes) - before, passed)
                 going = test()
                 if type(going) not in DECIDED and truth(going) is not None:
-                    _unroll_rest(holder[0], body, test, names)
+                    passed += _unroll_rest(holder[0], body, test, names)
                     break
                 if not going:
                     break
@@ -140,7 +161,7 @@ def for_stmt(iterable: Any, body: Block, test: Block | None = None, names: tuple
             raise
     else:
         if passed and ctx.builder is builder and builder is not None:
-            note_unrolled(builder, passed, len(builder.graph.nodes) - before)
+            note_unrolled(builder, passed, before)
         if rest is not None:  # the body has made the list a staged one
             _stage_for(rest, body, test, names)
         return
@@ -197,10 +218,12 @@ def _decided(going: Any) -> Any:
 
 
 @keeps_refusals
-def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple[str, ...]) -> None:
-    """The iterations after a ``break`` that may or may not have happened: each runs under a condition."""
+def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple[str, ...]) -> int:
+    """The iterations after a ``break`` that may or may not have happened: each runs under a condition. Gives their
+    number."""
     taking_all_from(iterator)
     blocks = (body, test)
+    count = -1
     for count, item in enumerate(iterator):
         if count >= _MOST_UNROLLED:
             raise StagingError(
@@ -213,11 +236,12 @@ def _unroll_rest(iterator: Iterator[Any], body: Block, test: Block, names: tuple
         tensor = truth(going)
         if tensor is None:
             if not going:
-                return
+                return count
             run(body, item)
             continue
         branches: list[Callable[[], Any]] = [lambda item=item: run(body, item), lambda: None]  # type: ignore[misc]
         stage_branches(condition(tensor, "break"), branches, slots(names, blocks), Frame(blocks))
+    return count + 1
 
 
 def _stage_for(

@@ -94,6 +94,7 @@ class Executable:
         self._work: Compilation | None = None  # the background thread's unfinished compilation
         self._partly: Call | None = None  # the callable that uses its kernels so far
         self._cost = 0.0  # seconds that compiling it keeps the interpreter lock, roughly
+        self.compile_seconds = 0.0  # of the processor, that compiling it has taken so far
         self._lock = threading.Lock()
         self._requested = False
         self._loops: dict[int, Loop] = {}
@@ -243,10 +244,12 @@ class Executable:
 
     def _guarded(self, compile_it: Callable[[], Call | None], waits: bool = False) -> Call | None:
         """waits: a call is waiting."""
+        start = time.thread_time()
         if waits:
             call, self.failure = self._waited_for(compile_it)
         else:
             call, self.failure = _guarded(compile_it, self.graph, self.warned)
+        self.compile_seconds += time.thread_time() - start
         if call is not None and any(getattr(v.type, "rank", 0) != 0 for node in self.graph.nodes for v in node.outputs):
             if waits:
                 background.worker.submit(_provide_allocator)

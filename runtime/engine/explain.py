@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
 from runtime.codegen.backends import graph_cache, llvm_backend
 from runtime.codegen.backends.driver import Record, record_of
+from runtime.codegen.kernel.call_outs import CATEGORY as CALL_OUT
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower, why_interpreted
 from runtime.codegen.lower.state import calls_out
@@ -28,11 +29,15 @@ from runtime.dataclass import dataclass
 from runtime.device import gpu_named, parse
 from runtime.engine import settings
 from runtime.engine.executable import Executable
+from runtime.engine.on_stack_replacement import LOOP
 from runtime.engine.partition import parts, why_left_out
+from runtime.engine.slowness import why_loop_is_interpreted
 from runtime.engine.timeline import Phase
+from runtime.errors import place
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.passes.rewrites.complex_parts import in_parts
 from runtime.graph.unrolled import unrolled_in
+from runtime.profiling import Profile
 from runtime.types import StackType, TensorType
 
 Span = tuple[str, int, str]
@@ -41,13 +46,15 @@ Span = tuple[str, int, str]
 @dataclass
 class Loop:
     """span: the user's line. trips: the total for an unrolled loop; None: staged. operations: in its body, or left in
-    the graph. times: how often an unrolled loop ran."""
+    the graph. times: how often an unrolled loop ran. interpreted: why the interpreter runs a staged one, and the line
+    that causes it; None: it is native. seconds: of interpreting it in a call, where that was measured."""
 
     span: Span | None
     trips: int | None
     operations: int
     times: int = 1
-    native: bool = True
+    interpreted: tuple[str, Span | None] | None = None
+    seconds: float | None = None
 
 
 @dataclass
@@ -106,11 +113,15 @@ class Kernel:
 
 @dataclass
 class Stay:
-    """Operations that stay on the interpreter for one reason."""
+    """Operations that stay on the interpreter for one reason. called: by native code around them, `calls` times in a
+    call of the program, which took `seconds`, where that was measured."""
 
     reason: str
     names: list[str]
     spans: list[Span]
+    called: bool = False
+    calls: int = 0
+    seconds: float | None = None
 
 
 @dataclass
@@ -192,7 +203,8 @@ def _tier(executable: Executable) -> str:
 def _loops(graph: Graph, traced: Graph) -> Iterator[Loop]:
     for node, compiled in zip(_whiles(graph), _whiles(in_parts(graph) or graph)):
         count = sum(1 for inner in node.regions[1].walk() if inner.op.name != "constant")
-        yield Loop(node.span, None, count, native=why_interpreted(compiled) is None)
+        why = why_loop_is_interpreted(compiled)
+        yield Loop(node.span, None, count, interpreted=None if why is None else (why[0], why[1].span))
     for found in unrolled_in(traced):
         yield Loop(found.span, found.trips, found.operations, found.times)
 
@@ -283,19 +295,39 @@ def note_stays(part: Graph, stays: list[Stay]) -> None:
 def _note_calls(part: Graph, stays: list[Stay]) -> None:
     """Adds the operations that a kernel calls Python for."""
     called = [(node, why_interpreted(node)) for node in part.walk() if calls_out(node)]
-    _note([(node, f"{why[0]}; the native code around it calls Python") for node, why in called if why], stays)
+    _note([(node, f"{why[0]}; the native code around it calls Python") for node, why in called if why], stays, True)
 
 
-def _note(found: Sequence[tuple[Node, str]], stays: list[Stay]) -> None:
-    """Adds operations with their reasons to `stays`."""
+def _note(found: Sequence[tuple[Node, str]], stays: list[Stay], called: bool = False) -> None:
+    """Adds operations with their reasons to `stays`. called: by native code."""
     by_reason = {stay.reason: stay for stay in stays}
     for node, reason in found:
         stay = by_reason.get(reason)
         if stay is None:
-            stay = by_reason[reason] = Stay(reason, [], [])
+            stay = by_reason[reason] = Stay(reason, [], [], called)
             stays.append(stay)
         stay.names.append(node.op.name)
         stay.spans += [s for s in _spans([node]) if s not in stay.spans]
+
+
+def note_interpretation(section: Section, profile: Profile) -> None:
+    """Notes what the interpreter's loops took in a recorded call, and what kernels called Python for. Recording slows
+    both down, so their parts of the call count."""
+    best, whole = section.seconds, profile.seconds("call")
+    if not whole or best is None:
+        return
+
+    def spent(category: str, key: str, values: Container[str]) -> tuple[int, float]:
+        took = [e.duration for e in profile.events if e.category == category and e.arguments[key] in values]
+        return len(took), sum(took) / 1e9 / whole * best
+
+    for loop in section.loops:
+        if loop.interpreted is not None and loop.span:
+            times, seconds = spent(LOOP, "line", {place(*loop.span[:2])})
+            loop.seconds = seconds if times else None  # else it is part of another one
+    for stay in section.stays:
+        if stay.called:
+            stay.calls, stay.seconds = spent(CALL_OUT, "op", set(stay.names))
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------

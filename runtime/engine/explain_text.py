@@ -107,7 +107,15 @@ def describe_loop(loop: Loop) -> str:
     """Whether a loop was staged or unrolled, and what that left in the graph."""
     some = f"{loop.operations} operation{'s' * (loop.operations != 1)}"
     if loop.trips is None:
-        return f"staged: one loop, {some} in its body{'' if loop.native else ', on the interpreter'}"
+        text = f"staged: one loop, {some} in its body"
+        if loop.interpreted is None:
+            return text
+        reason, span = loop.interpreted
+        if loop.seconds is not None:
+            text += f", on the interpreter, {duration(loop.seconds)} in a call"
+        else:
+            text += ", on the interpreter"
+        return f"{text}, because of {where(span)}: {reason}"
     trips = f"{loop.trips} iteration{'s' * (loop.trips != 1)}"
     if loop.times > 1:
         trips += f" in {loop.times} runs"
@@ -172,7 +180,10 @@ def describe_nest(nest: Nest, machine: Machine) -> Iterator[str]:
 def describe_stay(stay: Stay) -> str:
     """The operations that aren't native, and the reason."""
     places = f"  ({', '.join(where(span) for span in stay.spans)})" if stay.spans else ""
-    return f"{names(stay.names)}{places}: {stay.reason}"
+    cost = ""
+    if stay.seconds is not None:
+        cost = f"; {stay.calls} time{'s' * (stay.calls != 1)} in a call, which takes {duration(stay.seconds)}"
+    return f"{names(stay.names)}{places}: {stay.reason}{cost}"
 
 
 def where(span: Span | None) -> str:

@@ -1,4 +1,4 @@
-"""Warnings about the compiler: that it failed (with the operation, the user's line, the kernel's file), or is slow."""
+"""Warnings that the compiler failed, with the operation, the user's line, the kernel's file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from runtime.codegen.kernel.source import NotNative
 from runtime.codegen.lower.lower_graph import lower
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 from runtime.graph.spans import describe_span
-from runtime.graph.unrolled import unrolled_in
 
-_LENGTH = "takes long"  # its key in `warned`
-_LOOPS_SHOWN = 3
 _MOST_TRIED = 40  # operations compiled alone to find the one that fails
 
 
@@ -39,28 +36,6 @@ def warn(graph: Graph, error: Exception, warned: set[str]) -> str:
         warned.add(cause)
         warn_at(text, graph, node)
     return text
-
-
-def warn_of_length(graph: Graph, operations: int, warned: set[str]) -> None:
-    """Warns once per function that its compilation takes long, and says what to do."""
-    if _LENGTH in warned:
-        return
-    warned.add(_LENGTH)
-    loops = sorted(unrolled_in(graph), key=lambda each: -each.operations)[:_LOOPS_SHOWN]
-    lines = [
-        f"compiling '{graph.name}' to native code takes about {operations // 100} s: it has {operations} different "
-        "operations on arrays. Until the code is ready, calls are interpreted, or wait for it with jit_compile=True."
-    ]
-    lines += [
-        f"  the loop at {describe_span(each.span)} ran {each.trips} times while the function was traced, which left "
-        f"{each.operations} operations"
-        for each in loops
-    ]
-    lines.append(
-        "  A loop over `ag.range(n)`, or over a tensor, is one loop in native code, however often it runs; "
-        "jit_compile=False keeps a function that is called seldom on the interpreter."
-    )
-    warn_at("\n".join(lines), graph)
 
 
 # The registry by which Python shows a warning once for each line and text.

@@ -127,6 +127,12 @@ class GraphFunction:
                     found = self._gradients[key] = _Gradient(self, key)
         return found
 
+    @property
+    def compile_seconds(self) -> float:
+        """The seconds that compiling it and its gradients has taken so far."""
+        parts = [part.compile_seconds for each in self.gradients() for part in (each.forward, each.backward)]
+        return self.executable.compile_seconds + sum(parts)
+
     def gradients(self) -> list[_Gradient]:
         """The ops that were recorded so far."""
         return list(self._gradients.values())

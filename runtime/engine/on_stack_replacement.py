@@ -19,12 +19,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime import performance, profiling
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.driver import provide_threads, urgent_compilation
 from runtime.collecting import rarely
 from runtime.dataclass import dataclass
 from runtime.engine import background
 from runtime.engine.compile_cost import python_seconds, threshold
+from runtime.errors import place
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
@@ -34,6 +36,7 @@ _LOOKUP_THRESHOLD = 0.002  # seconds after which it pays to look for some
 _TRIP_LIMIT = 0.03  # seconds that a trip of a compiled outer loop may last before its inner loop is compiled
 _YIELD_INTERVAL = 0.0003  # seconds between offers of the interpreter lock to the compiler's thread
 _LONGEST_WAIT = 1.0  # seconds, for the compiler's Python code
+LOOP = "loop"  # the category of spans of interpreted loops in profiles
 
 
 class Loop:
@@ -44,6 +47,8 @@ class Loop:
         self.call: Call | None = None
         self.refused = False  # it can't be compiled
         self.spent = 0.0  # seconds of its longest interpreted run as an outermost loop
+        self.interpreted = 0.0  # seconds of all of these, without those of native loops in it
+        self.is_slow = False  # whether these have been many
         self._compile = compile_it
         self._lock = threading.Lock()
         self._compiler: background.Worker | None = None  # the worker that it was submitted to
@@ -104,6 +109,15 @@ class Loop:
             for work in later:
                 work()
 
+    def ran(self, spent: float) -> None:
+        """Adds the seconds of an interpreted run, and warns once these are many, though it can't be compiled."""
+        self.interpreted += spent
+        if not self.is_slow and self.interpreted > performance.SLOW_INTERPRETATION:
+            self.is_slow = True
+            from runtime.engine import slowness  # loads the code generator
+
+            slowness.warn_of_interpretation(self.node, self._graph(), self.interpreted)
+
     def _graph(self) -> Graph:
         return graph_of_loop(self.node)
 
@@ -148,22 +162,33 @@ class TierUp:
         self._running: list[_Run] = []
         self.polls_each_trip = False  # an outer loop is to be replaced at its next trip
         self._yielded = 0.0  # when the interpreter lock was offered last
+        self._native = 0.0  # seconds of native loops so far
+        self._span: Any = None  # of the outermost loop, while a profile is recorded
 
     def enter(self, node: Node) -> None:
         """A loop starts."""
+        if profiling.recording and not self._running:
+            line = place(*node.span[:2]) if node.span else ""
+            self._span = profiling.span(LOOP, f"interpret the loop at {line}", line=line).__enter__()
         self._running.append(_Run(self._loop_of(node), time.thread_time()))
 
     def leave(self) -> None:
         """The innermost loop ends."""
         run = self._running.pop()
         if not self._running:
-            run.loop.spent = max(run.loop.spent, time.thread_time() - run.since)
+            spent = time.thread_time() - run.since
+            run.loop.spent = max(run.loop.spent, spent)
+            native, self._native = self._native, 0.0
+            if self._span is not None:
+                self._span.__exit__(None, None, None)
+                self._span = None
+            run.loop.ran(spent - native)
 
     def finish(self, operands: Sequence[Any]) -> Sequence[Any] | None:
         """The results of the innermost running loop if it is replaced now; None to go on interpreting."""
         innermost = self._running[-1]
         if innermost.loop.call is not None:
-            return innermost.loop.call(operands)
+            return self._timed(innermost.loop.call, operands)
         now = time.thread_time()
         hot = [run for run in self._running if run.is_hot(now)]
         if not hot:
@@ -183,7 +208,7 @@ class TierUp:
         call = chosen.loop.call
         if chosen is innermost and call is not None:
             self.polls_each_trip = False
-            return call(operands)
+            return self._timed(call, operands)
         if call is None and not chosen.loop.refused:
             self.polls_each_trip = False
             if now > self._yielded + _YIELD_INTERVAL:
@@ -192,6 +217,13 @@ class TierUp:
                 time.sleep(_YIELD_INTERVAL / 6)
                 self._yielded = time.thread_time()
         return None
+
+    def _timed(self, call: Call, operands: Sequence[Any]) -> Sequence[Any]:
+        start = time.perf_counter()
+        try:
+            return call(operands)
+        finally:
+            self._native += time.perf_counter() - start
 
 
 class FixedTierUp:

@@ -21,7 +21,7 @@ from runtime.codegen.backends.call_stub import load
 from runtime.codegen.backends.driver import counters
 from runtime.codegen.kernel.source import KernelSource
 from runtime.codegen.lower.lower_graph import is_native, lower
-from runtime.engine import failures
+from runtime.engine import slowness
 from runtime.engine.compile_cost import SEGMENT_LIMIT
 from runtime.engine.run_splitting import split_run
 from runtime.graph.interpreter import Accelerator, interpret
@@ -73,7 +73,7 @@ def compilation(
         return None
     work = sum({step.form: step.operations() for step in waiting}.values())
     if work > _LONG:
-        failures.warn_of_length(original, work, warned)
+        slowness.warn_of_length(original, work, warned)
     run = _Sequence(graph, steps)
     call = (lambda inputs: run([*inputs, *given])) if given else run
     made: dict[str, Call] = {}

@@ -130,10 +130,7 @@ class Builder:
         if value.graph in self.foreign:
             return self._capture(value)
         if self.parent is None:
-            raise errors.InaccessibleTensorError(
-                f"A symbolic tensor of the function '{value.graph.name}' is used in '{self.name}', which can't see it: "
-                f"{value}. It was stored in an outer object while tracing; return it from its function instead."
-            )
+            raise errors.leaked(value, value.graph.name, self.name)
         return self._capture(self.parent.use(value))
 
     def _capture(self, outer: Value) -> Value:

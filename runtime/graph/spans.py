@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import linecache
 from typing import Any
 
 from runtime import errors
-from runtime.errors import AT_SPAN
-
-
-def describe_span(span: Any) -> str:
-    """`file.py:12, in f` and the source line, or '' when the span is unknown."""
-    if not span:
-        return ""
-    filename, line, function = span
-    source = linecache.getline(filename, line).strip()
-    text = f"{errors.place(filename, line)}, in {function}"
-    return f"{text}\n    {source}" if source else text
+from runtime.errors import AT_SPAN, describe_span
 
 
 def with_op(message: str, error: type[BaseException], node: Any) -> str:

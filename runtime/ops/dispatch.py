@@ -105,10 +105,7 @@ def _recover(op: OpDef, inputs: Sequence[Any], attrs: dict[str, Any], error: Exc
 def _refuse_symbolic(inputs: Sequence[Any]) -> None:
     for tensor in inputs:
         if isinstance(tensor, SymbolicTensor):
-            raise errors.InaccessibleTensorError(
-                f"{tensor} belongs to the function '{tensor.builder.name}' and can't be used outside it: it has no "
-                "value there. Return it from the function instead of storing it in an outer object."
-            ) from None
+            raise errors.leaked(tensor.value, tensor.builder.name) from None
 
 
 def out_of_memory(op: OpDef, error: MemoryError) -> errors.ResourceExhaustedError:

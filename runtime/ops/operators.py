@@ -18,6 +18,7 @@ from runtime.ops.arrays.shape_ops import ensure_shape
 from runtime.ops.arrays.slicing import getitem
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, quick_operand, quick_scalar
 from runtime.ops.dispatch import apply, call
+from runtime.ops.eager_loops import is_due, look
 from runtime.ops.elementwise import arithmetic, compare
 from runtime.ops.flags import flag_of, flagged, is_flag
 from runtime.ops.linalg import matrix_products
@@ -243,6 +244,8 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
 @mark
 def _getitem(self: Any, key: Any) -> Tensor:
     """Indexing; see `runtime.ops.arrays.slicing.getitem`."""
+    if next(is_due):
+        look()
     try:
         return getitem(self if isinstance(self, Tensor) else convert_to_tensor(self), key)
     except leaving():

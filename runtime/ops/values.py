@@ -255,11 +255,26 @@ def _rectangular(value: Any, dtype: Any) -> np.ndarray:
         array = np.array(value, dtype)
     except ValueError as error:
         if "inhomogeneous" in str(error) or "sequence" in str(error):
-            raise ValueError("Can't convert non-rectangular Python sequence to Tensor.") from None
+            raise _uneven(value) from None
         raise
     if array.dtype.kind == "O" and any(isinstance(item, (list, tuple)) for item in array.flat):
-        raise ValueError("Can't convert non-rectangular Python sequence to Tensor.")
+        raise _uneven(value)
     return array
+
+
+def _uneven(value: Any) -> ValueError:
+    """The error for a list whose items differ in length; it says which do."""
+    sizes: dict[int | None, int] = {}
+    for index, item in enumerate(value if isinstance(value, (list, tuple)) else ()):
+        sizes.setdefault(len(item) if isinstance(item, (list, tuple)) else None, index)
+    said = " and ".join(
+        [f"item {index} is {'no list' if size is None else f'of length {size}'}" for size, index in sizes.items()][:2]
+    )
+    return ValueError(
+        "Can't convert non-rectangular Python sequence to Tensor."
+        + (f" {said[0].upper()}{said[1:]}." if len(sizes) > 1 else "")
+        + " Pad its rows to one length, or use ag.ragged.constant(x), whose rows may differ."
+    )
 
 
 def collect_types(value: Sequence[Any], found: set[type]) -> None:

@@ -70,7 +70,7 @@ def _row(x: RaggedTensor, index: Any) -> Any:
             number = None
         if number is not None:
             if not -count <= number < count:
-                raise errors.InvalidArgumentError(f"slice index {number} of dimension 0 out of bounds.")
+                raise errors.IndexOutOfBoundsError(f"slice index {number} of dimension 0 out of bounds.")
             index = number % count
     start = gather(x.row_splits, index)
     end = gather(x.row_splits, as_index(index) + 1)

@@ -12,7 +12,7 @@ import autograph as ag
 from runtime.dtypes import float32
 from runtime.engine import Executable, executable, kernel_counters, partition, wait_for_background
 from runtime.engine.run_splitting import split_run
-from runtime.errors import CompilationWarning
+from runtime.errors import PerformanceWarning
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node
 from runtime.graph.passes.rewrites.commits import insert_commits
@@ -311,7 +311,7 @@ def test_a_long_compilation_says_so_once(monkeypatch: pytest.MonkeyPatch) -> Non
         return x
 
     x = ag.constant([0.5, 0.25])
-    with pytest.warns(CompilationWarning) as caught:
+    with pytest.warns(PerformanceWarning) as caught:
         unrolled(x)
         assert wait_for_background(300)
         with ag.GradientTape() as tape:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+from types import ModuleType
 
 import pytest
 
@@ -189,3 +191,36 @@ def test_near_objects_come_before_far_ones():
 
     function = ag.function(program)
     assert [float(function(ag.constant(x), ag.constant(0.0))) for x in (0.1, 0.9)] == [0.0, 1.0]
+
+
+COUNTING = """
+ticks = 0
+
+def tick(phase, info):
+    global ticks
+    ticks += 1
+
+def scale(x):
+    return x * 2
+"""
+
+
+def test_what_a_collection_of_garbage_changes_is_no_state():
+    """Nor what another thread changes: code that a block reaches changes only the variables that it names."""
+    module = ModuleType("counting")
+    exec(COUNTING, vars(module))
+
+    @ag.function
+    def doubled(t):
+        s = 0.0
+        for v in t:
+            gc.collect()
+            s += module.scale(v)
+        return s
+
+    gc.callbacks.append(module.tick)
+    try:
+        assert float(doubled(ag.constant([1.0, 2.0]))) == 6.0
+    finally:
+        gc.callbacks.remove(module.tick)
+    assert type(module.ticks) is int and module.ticks >= 2

@@ -28,7 +28,7 @@ from runtime import profiling
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.backends.driver import compile_kernel, record_of
 from runtime.codegen.backends.numba_backend import compiler as numba_compiler
-from runtime.codegen.kernel.call_outs import argument
+from runtime.codegen.kernel.call_outs import CallOut, argument, watched
 from runtime.codegen.kernel.source import KernelSource, Slot
 from runtime.codegen.passes.parallelize import ThreadCount, thread_count
 from runtime.context import commit
@@ -84,10 +84,11 @@ def make_stub(
     exec(_code(code, source.name), stub.space)
     call = stub.space["call"]
     if stub.borrowed is not None:
-        return _with_streams(call, stub.borrowed, stub.space.get("general"))
-    if gives_numpy:
+        call = _with_streams(call, stub.borrowed, stub.space.get("general"))
+    elif gives_numpy:
         call.kernel = Kernel(source, entry)
-    return call
+    calls = [each for each in source.constants if isinstance(each, CallOut) and each.node is not None]
+    return watched(call, calls) if calls else call
 
 
 class _Stub:

@@ -15,19 +15,23 @@ import ctypes
 import functools
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from runtime import performance, profiling
 from runtime.codegen.kernel.source import ErrorSite, scalar_of_bits
 from runtime.dataclass import dataclass
+from runtime.errors import place
 from runtime.graph.interpreter import runner
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 from runtime.ops.control import PRINT
 
 FAILED = 0  # the place in the record that says whether there was an error
 FIRST = 1  # the first of the numbers
+CATEGORY = "call-out"  # of spans in profiles
 
 
 class CallOut:
@@ -39,6 +43,8 @@ class CallOut:
         """function: takes the numbers of the record and the addresses of the arrays. arrays: how many there are. node:
         what it runs, if that is a node of the graph."""
         self.node = node
+        self.calls = 0
+        self.seconds = 0.0  # of all calls
         self._function = function
         self._arrays = arrays
         self._errors = threading.local()
@@ -56,11 +62,18 @@ class CallOut:
         return ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64), *addresses)(self._run)
 
     def _run(self, record: Any, *addresses: Any) -> None:
+        start = time.perf_counter()
         try:
-            self._function(record, addresses)
+            if profiling.recording and self.node is not None:
+                with profiling.span(CATEGORY, f"Python: {self.node.op.name}", **named(self.node)):
+                    self._function(record, addresses)
+            else:
+                self._function(record, addresses)
         except BaseException as error:  # the kernel ends, and its stub raises it
             self._errors.raised = error
             record[FAILED] = 1
+        self.calls += 1
+        self.seconds += time.perf_counter() - start
 
     def error(self) -> BaseException:
         """The error of this thread's last call, which is forgotten here."""
@@ -115,6 +128,51 @@ def of_node(node: Node) -> CallOut:
             _array(next(rest), dtype, shape)[...] = results[index]
 
     return CallOut(run, sum(1 for each in read if each is not None and each[1]) + len(written), node)
+
+
+def named(node: Node) -> dict[str, str]:
+    """How spans of a node's call-outs say whose they are."""
+    return {"op": node.op.name, "line": place(*node.span[:2]) if node.span else ""}
+
+
+def watched(call: Callable[[Sequence[Any]], list[Any]], calls: Sequence[CallOut]) -> Any:
+    """The stub of a kernel with such `calls`, with a warning once most of its time has gone to them."""
+    spent = in_python = 0.0
+    had_warned = False
+
+    def run(arguments: Sequence[Any]) -> list[Any]:
+        nonlocal spent, in_python, had_warned
+        if had_warned:
+            return call(arguments)
+        # Machine code may have called the kernel meanwhile, which isn't known here.
+        before = sum([each.seconds for each in calls])
+        start = time.perf_counter()
+        results = call(arguments)
+        spent += time.perf_counter() - start
+        in_python += sum([each.seconds for each in calls]) - before
+        if in_python > max(performance.SLOW_CALL_OUTS, performance.LARGE_PART_OF_CALL_OUTS * spent):
+            had_warned = True
+            _warn(max(calls, key=lambda each: each.seconds), spent, in_python)
+        return results
+
+    vars(run).update(vars(call))
+    return run
+
+
+def _warn(call: CallOut, spent: float, in_python: float) -> None:
+    node = call.node
+    if node is None or not node.span:
+        return
+    performance.warn_once(
+        "call-outs",
+        node.span[2],
+        node.span,
+        f"native code of '{node.span[2]}' has spent {in_python:.2f} s of {spent:.2f} s in calls of Python, most of it "
+        f"in {call.calls} calls for op '{node.op.name}'",
+        f"op '{node.op.name}' has no native code, so the loop or branch around it asks Python each time",
+        "do it before the loop or after it, for all iterations at once, or less often, or write it with operations "
+        "that have native code",
+    )
 
 
 def of_signals() -> CallOut:

@@ -200,7 +200,7 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
             low.branch(index.compare("<", 0), [ir.assign(index, index + low.size_in_check(size))])
         wrong = outside(low, index, known, size)
         if wrong is not None:
-            low.fail_when(wrong, "InvalidArgumentError", message, node, (index,), "strided_slice")
+            low.fail_when(wrong, "IndexOutOfBoundsError", message, node, (index,), "strided_slice")
         low.region.indices[value, size] = index
         if known is not None and known.is_nonnegative:
             learn_inside(low, value, size)
@@ -210,14 +210,14 @@ def checked_index(low: Lowering, node: Node, part: Any, values: Iterator[Value],
         place = ir.as_expr(part)
         if not fits and not low.shape_env.is_below(Polynomial.of(part), size):
             wrong = place.compare(">=", size)
-            low.fail_when(wrong, "InvalidArgumentError", message, node, (place,), "strided_slice")
+            low.fail_when(wrong, "IndexOutOfBoundsError", message, node, (place,), "strided_slice")
         return place
     from_start = low.shape_env.of(size) + part
     if not fits and low.shape_env.is_nonnegative(from_start):
         return low.shape_env.atom(from_start, "at")
     index = low.assign(size - -part, "at")
     if not fits:
-        low.fail_when(index.compare("<", 0), "InvalidArgumentError", message, node, (index,), "strided_slice")
+        low.fail_when(index.compare("<", 0), "IndexOutOfBoundsError", message, node, (index,), "strided_slice")
     return index
 
 

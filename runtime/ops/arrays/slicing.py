@@ -251,7 +251,7 @@ def _check_bounds(shape: Sequence[int | None], spec: Spec, index: Sequence[Any])
         size = shape[dim] if dim < len(shape) else None
         if item[0] == "index" and size is not None and isinstance(part, int) and not -size <= part < size:
             shown = part + size if part < 0 else part
-            raise errors.InvalidArgumentError(
+            raise errors.IndexOutOfBoundsError(
                 f"slice index {shown} of dimension {dim} out of bounds. [Op:StridedSlice]", "strided_slice"
             ) from None
         if item[0] == "slice" and part.step == 0:

@@ -30,7 +30,10 @@ def _infer_matmul(inputs: Sequence[Any], attrs: dict) -> tuple:
         return (TensorType(a.dtype, None),)
     for index, shape in enumerate((a.shape, b.shape)):
         if len(shape) < 2:
-            raise ValueError(f"In[{index}] ndims must be >= 2; for a matrix and a vector there is ag.linalg.matvec")
+            raise ValueError(
+                f"In[{index}] ndims must be >= 2; for a matrix and a vector there is ag.linalg.matvec, or let NumPy's "
+                "rules hold everywhere: ag.experimental.numpy.experimental_enable_numpy_behavior()"
+            )
     rows, inner_a = a.shape[-2:][::-1] if attrs["transpose_a"] else a.shape[-2:]
     inner_b, columns = b.shape[-2:][::-1] if attrs["transpose_b"] else b.shape[-2:]
     if inner_a is not None and inner_b is not None and inner_a != inner_b:

@@ -91,6 +91,16 @@ class Restarted:
             _RESTARTED.reset(before)
 
 
+@contextlib.contextmanager
+def drawn_apart() -> Iterator[None]:
+    """A block in which functions draw random numbers without moving their streams on for later calls."""
+    before = _RESTARTED.set({})
+    try:
+        yield
+    finally:
+        _RESTARTED.reset(before)
+
+
 def _moving(site: Site) -> Site:
     """What keeps how far a site has come."""
     restarted = _RESTARTED.get()
