@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, nest
+from runtime.context import ctx
 from runtime.ops.arrays.assignment import sliced_update
 from runtime.ops.arrays.broadcasting import broadcast_to
 from runtime.ops.arrays.creation import range as range_of
@@ -54,6 +55,7 @@ class WritableArray(HostArray):
         return self._view(_normal(key))
 
     def _view(self, key: tuple[Any, ...]) -> Any:
+        self._check(key)
         if not all(map(_is_basic, key)):
             return as_array(_read(self.contents, key))
         if self.ndim == sum(_is_integer(part) for part in key) and None not in _kinds(key):
@@ -61,13 +63,34 @@ class WritableArray(HostArray):
         return ArrayView(self, Selection.of(key), _parts(key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        self._check_home()
         key = _normal(key)
         # `a[i] += x` has set the elements of the view, which is stored again.
         if not (isinstance(value, ArrayView) and value.is_of(self, key)):
             self._set(key, value)
 
+    def _check(self, key: tuple[Any, ...]) -> None:
+        """Raises NumPy's IndexError for what is no place of the array, as far as that is known."""
+        sizes = self._sizes
+        if None not in sizes and all(map(_is_basic, key)):
+            np.broadcast_to(0, sizes)[tuple([part if _is_known((part,)) else slice(0) for part in key])]  # type: ignore[arg-type]
+
     def _set(self, key: tuple[Any, ...], value: Any) -> None:
+        self._check(key)
         self.contents = _written(self.contents, key, value)
+
+    def _check_home(self) -> None:
+        """Raises TypeError where another function is being traced than the one that has made the array."""
+        made = self
+        while isinstance(made, ArrayView):
+            made = made.base
+        here = _root()
+        if made.home is not here:  # type: ignore[attr-defined]
+            name = "eager code" if here is None else f"'{here.name}'"
+            raise TypeError(
+                f"an array of another traced function is written to in {name}, which has "
+                "a program of its own: return the new elements from it, or leave out its ag.function"
+            )
 
     def __iter__(self) -> Iterator[Any]:
         return iter([self[index] for index in range(len(self))])
@@ -241,12 +264,17 @@ class WritableArray(HostArray):
 
 @nest.leaf
 class StagedArray(WritableArray):
-    """An array of the program. contents: an array of NumPy's, or a tensor; nobody changes it."""
+    """An array of the program.
 
-    __slots__ = ("contents",)
+    contents    an array of NumPy's, or a tensor; nobody changes it
+    home        the root builder of the trace that it belongs to
+    """
+
+    __slots__ = ("contents", "home")
 
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
+        self.home = _root()
 
     def __tf_flatten__(self) -> tuple[Any, tuple[Any, ...]]:
         return "array", (self.contents,)
@@ -406,6 +434,13 @@ class Computed:
             f"the elements of what np.{name} gives can't be set: NumPy would set those of its argument too; set them "
             f"there, or use a copy, np.{name}(...).copy()"
         )
+
+
+def _root() -> Any:
+    builder = ctx.builder
+    while builder is not None and builder.parent is not None:
+        builder = builder.parent
+    return builder
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -663,6 +698,7 @@ def _install() -> None:
 
     def in_place(function: Callable[..., Any], on_arrays: Callable[..., Any]) -> Callable[..., Any]:
         def change(self: WritableArray, other: Any) -> WritableArray:
+            self._check_home()
             known = None if _decides(other) else _known(other)
             if isinstance(self.contents, np.ndarray) and known is not None:
                 self.contents = on_arrays(self.contents.copy(), known)

@@ -52,11 +52,11 @@ def _copies(function: Callable[..., Any]) -> Callable[..., Any]:
         dtype = arguments[0] if arguments else options.get("dtype")
         tensor = None if isinstance(value, WritableArray) else symbolic(value)
         if tensor is not None and not set(options) - {"dtype", "copy", "order"}:
-            tensor = tensor if dtype is None else cast(tensor, dtypes.as_dtype(dtype))
+            made: Any = tensor if dtype is None else cast(tensor, dtypes.as_dtype(dtype))
             if stages_arrays():
-                return as_array(tensor)
-            note_made(tensor)
-            return tensor
+                return as_array(made)
+            note_made(made)
+            return made
         if not isinstance(value, WritableArray):
             return make(value, *arguments, **options)
         same = is_view or options.get("copy", True) is not True
@@ -141,5 +141,8 @@ def install() -> None:
         (np.zeros_like, np.zeros), (np.ones_like, np.ones), (np.empty_like, np.zeros), (np.full_like, np.full),
     ):  # fmt: skip
         OVERLOADS[function] = _like(function, OVERLOADS[fresh])
-    for function in (np.arange, np.linspace, np.eye, np.identity, np.tile, np.repeat, np.concatenate, np.stack):
+    for function in (
+        np.arange, np.linspace, np.eye, np.identity, np.tile, np.repeat, np.concatenate, np.stack, np.vstack, np.hstack,
+        np.dstack, np.column_stack, np.append,
+    ):  # fmt: skip
         OVERLOADS[function] = _makes_array(function)

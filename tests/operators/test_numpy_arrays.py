@@ -560,6 +560,43 @@ def test_a_view_of_one_of_two_arrays_is_refused():
         assert "'row' is a view of an array" in text and ".copy()" in text
 
 
+def test_an_inner_traced_function_cannot_write_to_it():
+    def f(c):
+        a = np.zeros(3)
+        a[c] = 1.0
+
+        @ag.function
+        def inner(x):
+            a[0] = x
+            return x
+
+        return inner(c), a
+
+    assert "an array of another traced function is written to in 'inner'" in _refusal(f, ag.constant(2), kind=TypeError)
+
+
+def test_an_index_out_of_range():
+    def known(c):
+        a = np.zeros((2, 2))
+        a[c, 0] = 1.0
+        try:
+            found = a[5]
+        except IndexError:
+            found = a[1]
+        return found
+
+    def unknown(c):
+        a = np.zeros(3)
+        a[c] = 1.0
+        return a
+
+    np.testing.assert_array_equal(ag.function(known)(ag.constant(1)), [1, 0])
+    with pytest.raises(IndexError):
+        ag.function(unknown)(ag.constant(3))
+    with pytest.raises(IndexError):
+        ag.function(unknown, jit_compile=True)(ag.constant(-4))
+
+
 def test_what_may_share_memory_is_read_only():
     def f(c):
         a = np.zeros((1, 3))
