@@ -85,7 +85,7 @@ class WritableArray(HostArray):
         while isinstance(made, ArrayView):
             made = made.base
         here = _root()
-        if made.home is not here:  # type: ignore[attr-defined]
+        if made.home is not here:
             name = "eager code" if here is None else f"'{here.name}'"
             raise TypeError(
                 f"an array of another traced function is written to in {name}, which has "
@@ -335,7 +335,7 @@ class ArrayView(WritableArray):
     def _joined(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """The key of the base that selects the same; None where it takes two."""
         is_row = isinstance(self.way, Selection) and set(self.way.pattern) == {_INTEGER}
-        return (*self.parts, *key) if is_row and all(map(_is_basic, key)) else None
+        return (*map(_part, self.parts), *key) if is_row and all(map(_is_basic, key)) else None
 
     def __tf_flatten__(self) -> tuple[Any, tuple[Any, ...]]:
         return (_Same(self.base), self.way), self.parts

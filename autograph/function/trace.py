@@ -12,7 +12,7 @@ from autograph.function.function_type import TracingContext, trace_type_of
 from autograph.function.signature import Arguments, NumberSpec, VariableArgument, is_tensor_like, remembered
 from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
-from autograph.operators.arrays import begin_arrays, end_arrays
+from autograph.operators.arrays import begin_arrays, check_arrays, end_arrays
 from autograph.operators.frame import end_trace
 from autograph.operators.raising import check_refused
 from autograph.operators.unconverted import say_place
@@ -100,6 +100,7 @@ def trace(
                     say_place(error)
                 with contextlib.suppress(StagingError):  # the first error counts
                     end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
+            check_arrays(builder, error)
             raise
         check_chosen(builder)
         end_trace(builder, python_function, symbolic_args, symbolic_kwargs)

@@ -18,8 +18,10 @@ import numpy as np
 from autograph.errors import StagingError, StagingTypeError, user_location
 from autograph.operators.symbolic import symbolic
 from runtime.context import ctx
+from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.host_array import HostArray
+from runtime.ops.numpy.protocol import install_in_place
 from runtime.staged_array import ArrayView, as_array
 from runtime.tensor import SymbolicTensor
 
@@ -33,14 +35,15 @@ class _Trace:
     """What is known of arrays in a trace.
 
     is_staged   whether what NumPy makes are arrays of the program
+    makes_arrays  whether NumPy makes any
     needs_them  whether it should have been, although a handler of the user's has hidden that
-    chosen      by id the arrays of NumPy's of which the program has chosen one, and that may be another
+    chosen      by id the arrays of NumPy's that the program has chosen one of, and that may be another
     made        by id the tensors that functions of NumPy's have made in place of arrays
     """
 
     def __init__(self, is_staged: bool) -> None:
         self.is_staged = is_staged
-        self.needs_them = False
+        self.makes_arrays = self.needs_them = False
         self.chosen: dict[int, np.ndarray] = {}
         self.made: dict[int, SymbolicTensor] = {}
 
@@ -60,6 +63,17 @@ def end_arrays(builder: Any) -> None:
         raise NeedsStagedArrays
 
 
+def check_arrays(builder: Any, error: BaseException) -> None:
+    """Raises NeedsStagedArrays for an error that a trace with such arrays may not raise.
+
+    NumPy has asked a tensor for its value, perhaps as the index of an array.
+    """
+    trace = _traces[builder]
+    asks = isinstance(error, (NotImplementedError, OperatorNotAllowedInGraphError))
+    if asks and trace.makes_arrays and not trace.is_staged:
+        raise NeedsStagedArrays from None
+
+
 def _trace() -> _Trace | None:
     root = ctx.builder
     while root.parent is not None:
@@ -68,19 +82,41 @@ def _trace() -> _Trace | None:
 
 
 def stages_arrays() -> bool:
-    """Whether what NumPy makes in the current trace are arrays of the program."""
+    """Whether an array that NumPy is about to make in the current trace is one of the program."""
     trace = _trace()
-    return trace is not None and trace.is_staged
+    if trace is None:
+        return False
+    trace.makes_arrays = True
+    return trace.is_staged
 
 
-def _start_again() -> BaseException:
-    """What is raised where only an array of the program will do: the refusal, where the trace has these, or can't start
-    again."""
+def needs_arrays() -> NeedsStagedArrays | None:
+    """What is raised where only an array of the program will do.
+
+    None where the trace has these, or can't start again.
+    """
     trace = _trace()
     if trace is None or trace.is_staged:
-        return _refused()
+        return None
     trace.needs_them = True
     return NeedsStagedArrays()
+
+
+def depth(array: np.ndarray) -> int:
+    """Of a view of a view of an array 2."""
+    return 0 if not isinstance(array.base, np.ndarray) else 1 + depth(array.base)
+
+
+def _memory(array: np.ndarray) -> np.ndarray:
+    """The array that a view is one of."""
+    return _memory(array.base) if isinstance(array.base, np.ndarray) else array
+
+
+def _changes_in_place() -> None:
+    """Starts again where ``array += tensor`` would write what has no value yet into an array of NumPy's."""
+    restart = needs_arrays() if ctx.builder is not None else None
+    if restart is not None:
+        raise restart
 
 
 def note_made(tensor: SymbolicTensor) -> None:
@@ -91,9 +127,9 @@ def note_made(tensor: SymbolicTensor) -> None:
 
 
 def note_chosen(*values: Any) -> None:
-    """Notes values with equal contents of which the program uses one: a write to one isn't one to the other."""
-    arrays = {id(each): each for each in values if type(each) is np.ndarray}
-    trace = _trace() if len(arrays) > 1 else None
+    """Notes values of which the program uses one, or its contents: a write to one isn't one to the other."""
+    arrays = {id(_memory(each)): _memory(each) for each in values if type(each) is np.ndarray}
+    trace = _trace() if arrays and any(each is not values[0] for each in values) else None
     if trace is not None:
         trace.chosen.update(arrays)
 
@@ -128,7 +164,7 @@ class ArrayItems:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not self._is_plain() or (self.owner.dtype.kind != "O" and (is_staged(key) or is_staged(value))):
-            raise _start_again()
+            raise needs_arrays() or _refused()
         self.owner[key] = value
 
     def _is_plain(self) -> bool:
@@ -137,7 +173,7 @@ class ArrayItems:
         if type(owner) is not np.ndarray or not (owner.flags.writeable or ctx.builder.parent is None):
             return False
         trace = _trace()
-        return trace is None or id(owner) not in trace.chosen
+        return trace is None or id(_memory(owner)) not in trace.chosen
 
 
 def element(owner: Any, key: Any) -> Any:
@@ -145,7 +181,7 @@ def element(owner: Any, key: Any) -> Any:
     if type(owner) is not np.ndarray or not is_staged(key):
         return owner[key]
     if not stages_arrays():
-        raise _start_again()  # what it selects may be written to
+        raise needs_arrays() or _refused()  # what it selects may be written to
     return HostArray(convert_to_tensor(owner))[key]
 
 
@@ -181,3 +217,6 @@ def view_error(label: str, *values: Any) -> StagingTypeError | None:
         "and how, must be known while the function is traced: only the numbers in its index may depend on tensors",
         fix="take a copy: `row = a[i].copy()`",
     )
+
+
+install_in_place(_changes_in_place)

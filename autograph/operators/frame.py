@@ -20,6 +20,7 @@ import numpy as np
 
 from autograph.errors import StagingError, StagingValueError, raised_at, user_location
 from autograph.operators.aliases import Holder, is_exchanged
+from autograph.operators.arrays import depth, needs_arrays
 from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, twin
 from autograph.operators.calls import is_library as is_library_function
 from autograph.operators.containers import CONTAINERS, STAGED, ContentSlot, Snapshot, contents, conversions
@@ -322,6 +323,9 @@ class Frame:
         except ValueError as error:
             if "read-only" not in str(error) or not self.arrays:
                 raise
+            restart = needs_arrays()
+            if restart is not None:
+                raise restart from error
             raise StagingValueError(
                 "a NumPy array is written to in a branch or loop on tensors",
                 location=raised_at(error) or user_location(),
@@ -329,7 +333,7 @@ class Frame:
                 fix="make it a tensor, and use ag.tensor_scatter_nd_update, or a list",
             ) from error
         finally:
-            for array in self.arrays:
+            for array in sorted(self.arrays, key=depth):  # views after their arrays
                 array.flags.writeable = True
 
     def check_iterators(self) -> None:

@@ -32,7 +32,9 @@ from runtime.ops.elementwise.elementary import cast
 from runtime.ops.flags import flagged, is_flag
 from runtime.ops.host_array import HostArray
 from runtime.ops.staged_number import StagedNumber
+from runtime.staged_array import StagedArray
 from runtime.staged_list import Numbers, StagedList
+from runtime.tensor import Tensor
 from runtime.tensor_array import TensorArray
 from runtime.types import TensorType
 
@@ -299,10 +301,13 @@ def shape_of(structure: Any) -> str:
 
 
 def as_staged(label: str, structure: Any, value: Any, builder: Any) -> Any:
-    """A value with staged lists in the place of Python's where the structure from before has staged ones.
+    """A value with staged lists in the place of Python's where the structure from before has staged ones, and arrays in
+    the place of tensors.
 
     builder: of the loop's body, which makes them.
     """
+    if type(structure) is StagedArray and isinstance(value, Tensor):
+        return StagedArray(value)
     if isinstance(structure, StagedList) and type(value) is list:
         with builder:
             return staged_list(label, value, (), structure)

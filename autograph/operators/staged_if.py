@@ -78,8 +78,9 @@ from runtime.ops.convert import convert_to_tensor
 from runtime.ops.flags import flagged, is_flag
 from runtime.ops.host_array import of_arrays
 from runtime.ops.staged_number import StagedNumber, storage
+from runtime.staged_array import StagedArray
 from runtime.staged_list import StagedList
-from runtime.tensor import SymbolicTensor
+from runtime.tensor import SymbolicTensor, Tensor
 
 RESULT = "the returned value"
 # Makes a merged value from the outputs of the node.
@@ -290,7 +291,7 @@ class _Merge:
         first, second = map(children, after)
         if first is not None and second is not None and same_structure(*after):
             merged = _Merged(label, one, other, after)
-            if is_mutable(one):
+            if is_mutable(one) or is_mutable(other):
                 self.merged[id(one), id(other)] = merged
             may_be_unset = covered or is_composite(after[0])
             merged.plans = [self.plan(label + key, a, b, may_be_unset) for (key, a), (_, b) in zip(first, second)]
@@ -302,6 +303,7 @@ class _Merge:
             merged = self.merged[id(one), id(other)] = _Merged(label, one, other, after)
             return merged.get
         if first is None and second is None and is_tensorable(one) and is_tensorable(other):
+            note_chosen(one, other)
             return self._output(label, one, other)
         if open_class(*after):
             return self.plan(label, one, other, covered, is_listed)
@@ -321,6 +323,8 @@ class _Merge:
         """Lists of different lengths, or of which one is staged, as staged lists; IndexedSlices with one dtype."""
         if all(isinstance(value, IndexedSlices) for value in values):
             return self._alongside(values)
+        if any(type(value) is StagedArray for value in values):
+            return [StagedArray(value) if isinstance(value, Tensor) else value for value in values]
         if not all(map(is_list, values)):
             return values
         if all(type(value) is list for value in values):

@@ -530,8 +530,8 @@ class Loop:
     def settled(self, leaf: Leaf, result: Any, given: Any) -> bool:
         """Whether a leaf's value after the body fits; if not, adjusts how the next round treats it."""
         if not leaf.carried:
+            note_chosen(leaf.init, result)
             if not is_exchanged(leaf.init, result):
-                note_chosen(leaf.init, result)
                 return True
             if leaf.init is UNSET and is_tensorable(result):  # the first write to a TensorArray
                 leaf.carry_like(result)

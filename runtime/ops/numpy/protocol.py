@@ -127,11 +127,22 @@ def is_watched(value: Any) -> bool:
     return isinstance(tensor, Tensor) and any(r.builder is None and r.is_tracking(tensor) for r in ctx.recorders)
 
 
+# Told of a write of what has no value yet into an array; may raise what is better than a refusal.
+_changes_in_place: Callable[[], None] = lambda: None  # noqa: E731
+
+
+def install_in_place(told: Callable[[], None]) -> None:
+    """Sets what is told of such writes."""
+    global _changes_in_place
+    _changes_in_place = told
+
+
 def _write(ufunc: Any, result: Any, out: tuple) -> Any:
     """`out=` and `array += tensor`: into the caller's arrays."""
     results = result if isinstance(result, tuple) else (result,)
     for value, target in zip(results, out):
         if isinstance(value, SymbolicTensor):
+            _changes_in_place()
             raise refuse(
                 ufunc, "its result has no value yet, so it can't be written into an array, as `array += tensor` does"
             )
