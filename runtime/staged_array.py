@@ -20,22 +20,35 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, nest
+from runtime.array_contents import (
+    INTEGER,
+    Contents,
+    alike,
+    as_tensor,
+    cast_as_array,
+    flat,
+    has_own_dtype,
+    is_basic,
+    is_integer,
+    is_known_key,
+    key_part,
+    known_value,
+    nones,
+    normal_key,
+    numpy_dtype,
+    parts_of,
+    pattern_of,
+    places_of,
+    read,
+    written,
+)
 from runtime.context import ctx
-from runtime.ops.arrays.assignment import sliced_update
-from runtime.ops.arrays.broadcasting import broadcast_to
-from runtime.ops.arrays.creation import range as range_of
-from runtime.ops.arrays.joining import concat, stack
-from runtime.ops.arrays.shape_ops import reshape, shape, size
-from runtime.ops.arrays.slicing import getitem
-from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.arrays.shape_ops import reshape, shape
+from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import call
-from runtime.ops.elementwise.compare import where
-from runtime.ops.elementwise.elementary import cast
 from runtime.ops.host_array import HostArray
 from runtime.ops.staged_number import StagedNumber
-from runtime.tensor import EagerTensor, Tensor
-
-Contents = Any  # an array of NumPy's, or a tensor
+from runtime.tensor import Tensor
 
 
 class WritableArray(HostArray):
@@ -52,19 +65,19 @@ class WritableArray(HostArray):
     # --- items -----------------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        return self._view(_normal(key))
+        return self._view(normal_key(key))
 
     def _view(self, key: tuple[Any, ...]) -> Any:
         self._check(key)
-        if not all(map(_is_basic, key)):
-            return as_array(_read(self.contents, key))
-        if self.ndim == sum(_is_integer(part) for part in key) and None not in _kinds(key):
-            return as_array(_read(self.contents, key))
-        return ArrayView(self, Selection.of(key), _parts(key))
+        if not all(map(is_basic, key)):
+            return as_array(read(self.contents, key))
+        if self.ndim == sum(is_integer(part) for part in key) and None not in nones(key):
+            return as_array(read(self.contents, key))
+        return ArrayView(self, Selection.of(key), parts_of(key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._check_home()
-        key = _normal(key)
+        key = normal_key(key)
         # `a[i] += x` has set the elements of the view, which is stored again.
         if not (isinstance(value, ArrayView) and value.is_of(self, key)):
             self._set(key, value)
@@ -72,12 +85,12 @@ class WritableArray(HostArray):
     def _check(self, key: tuple[Any, ...]) -> None:
         """Raises NumPy's IndexError for what is no place of the array, as far as that is known."""
         sizes = self._sizes
-        if None not in sizes and all(map(_is_basic, key)):
-            np.broadcast_to(0, sizes)[tuple([part if _is_known((part,)) else slice(0) for part in key])]  # type: ignore[arg-type]
+        if None not in sizes and all(map(is_basic, key)):
+            np.broadcast_to(0, sizes)[tuple([part if is_known_key((part,)) else slice(0) for part in key])]  # type: ignore[arg-type]
 
     def _set(self, key: tuple[Any, ...], value: Any) -> None:
         self._check(key)
-        self.contents = _written(self.contents, key, value)
+        self.contents = written(self.contents, key, value)
 
     def _check_home(self) -> None:
         """Raises TypeError where another function is being traced than the one that has made the array."""
@@ -157,7 +170,9 @@ class WritableArray(HostArray):
     def astype(self, dtype: Any) -> StagedArray:
         """A copy in another dtype."""
         wanted, contents = numpy_dtype(dtype), self.contents
-        return StagedArray(contents.astype(wanted) if isinstance(contents, np.ndarray) else _cast(contents, wanted))
+        return StagedArray(
+            contents.astype(wanted) if isinstance(contents, np.ndarray) else cast_as_array(contents, wanted)
+        )
 
     def reshape(self, *shape: Any) -> ArrayView:
         """The same elements in another shape."""
@@ -202,15 +217,15 @@ class WritableArray(HostArray):
         if method == "at":
             return self._changed_at(ufunc, *inputs)
         function = getattr(ufunc, method)
-        known = [_known(each) for each in inputs]
-        if None not in _kinds(known):
+        known = [known_value(each) for each in inputs]
+        if None not in nones(known):
             made = as_array(function(*known, **kwargs))
         elif method == "__call__" and ufunc in _OPERATORS and not kwargs:
             made = _computed(_OPERATORS[ufunc], *inputs)
         else:
-            decides = any(map(_decides, inputs))
+            decides = any(map(has_own_dtype, inputs))
             is_promoted = ufunc.nin == 2 and method == "__call__" and not decides
-            made = function(*(_alike(inputs) if is_promoted else map(_as_tensor, inputs)), **kwargs)
+            made = function(*(alike(inputs) if is_promoted else map(as_tensor, inputs)), **kwargs)
             made = made if decides else as_array(made)
         if out is None:
             return made
@@ -222,16 +237,16 @@ class WritableArray(HostArray):
         """``np.add.at(a, indices, values)``"""
         if target is not self or ufunc is not np.add:
             raise TypeError(f"np.{ufunc.__name__}.at can't be staged; use np.add.at, or set the elements in a loop")
-        tensor, key = self.tensor, _normal(key)
-        places = _places(tensor, key)
-        added = call("broadcast_like", _cast(value, tensor.dtype), places)
-        made = call("tensor_scatter_nd_add", _flat(tensor), reshape(places, [-1, 1]), _flat(added))
+        tensor, key = self.tensor, normal_key(key)
+        places = places_of(tensor, key)
+        added = call("broadcast_like", cast_as_array(value, tensor.dtype), places)
+        made = call("tensor_scatter_nd_add", flat(tensor), reshape(places, [-1, 1]), flat(added))
         self.contents = reshape(made, shape(tensor))
 
     def _changed_by(self, function: Any, args: Any, kwargs: Any, known: Any) -> None:
         """``np.put(a, indices, values)`` and the like."""
         target = args[0]
-        is_known = all(_known(each) is not None for each in nest.flatten((args, kwargs)))
+        is_known = all(known_value(each) is not None for each in nest.flatten((args, kwargs)))
         if function is np.copyto and isinstance(target, WritableArray) and len(args) == 2 and not kwargs:
             target[...] = args[1]
         elif isinstance(target, WritableArray) and is_known:
@@ -246,20 +261,20 @@ class WritableArray(HostArray):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         given = nest.flatten((args, kwargs))
-        known = nest.map_structure(_known, (args, kwargs))
+        known = nest.map_structure(known_value, (args, kwargs))
         if function in _AS_METHODS and args and args[0] is self:
             return getattr(self, _AS_METHODS[function])(*args[1:], **kwargs)
         if function in _IN_PLACE and args:
             return self._changed_by(function, args, kwargs, known)
-        if function in _MAY_SHARE and args and args[0] is self and not any(map(_decides, given)):
+        if function in _MAY_SHARE and args and args[0] is self and not any(map(has_own_dtype, given)):
             return ArrayView(self, Computed(function, args[1:], kwargs))
-        if all(_known(each) is not None or each is None for each in given):
+        if all(known_value(each) is not None or each is None for each in given):
             return nest.map_structure(as_array, function(*known[0], **known[1]))
         first = _summed(args[0]) if function in _SUMS and args and "dtype" not in kwargs else None
         args = args if first is None else (first, *args[1:])
-        args, kwargs = nest.map_structure(_as_tensor, (args, kwargs))
+        args, kwargs = nest.map_structure(as_tensor, (args, kwargs))
         made = function(*args, **kwargs)
-        return made if any(map(_decides, given)) else nest.map_structure(as_array, made)
+        return made if any(map(has_own_dtype, given)) else nest.map_structure(as_array, made)
 
 
 @nest.leaf
@@ -317,9 +332,9 @@ class ArrayView(WritableArray):
 
     def is_of(self, base: WritableArray, key: tuple[Any, ...]) -> bool:
         """Whether it is what an array has at a key."""
-        if self.base is not base or not all(map(_is_basic, key)) or self.way != Selection.of(key):
+        if self.base is not base or not all(map(is_basic, key)) or self.way != Selection.of(key):
             return False
-        return all(one is other or (type(one) is int and one == other) for one, other in zip(self.parts, _parts(key)))
+        return all(one is other or (type(one) is int and one == other) for one, other in zip(self.parts, parts_of(key)))
 
     def _view(self, key: tuple[Any, ...]) -> Any:
         whole = self._joined(key)
@@ -334,8 +349,8 @@ class ArrayView(WritableArray):
 
     def _joined(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """The key of the base that selects the same; None where it takes two."""
-        is_row = isinstance(self.way, Selection) and set(self.way.pattern) == {_INTEGER}
-        return (*map(_part, self.parts), *key) if is_row and all(map(_is_basic, key)) else None
+        is_row = isinstance(self.way, Selection) and set(self.way.pattern) == {INTEGER}
+        return (*map(key_part, self.parts), *key) if is_row and all(map(is_basic, key)) else None
 
     def __tf_flatten__(self) -> tuple[Any, tuple[Any, ...]]:
         return (_Same(self.base), self.way), self.parts
@@ -357,9 +372,6 @@ class _Same:
     __hash__ = None  # type: ignore[assignment]
 
 
-_INTEGER = "integer"
-
-
 class Selection:
     """What a key of integers, slices and the like selects. pattern: the key without its integers."""
 
@@ -369,7 +381,7 @@ class Selection:
     @classmethod
     def of(cls, key: tuple[Any, ...]) -> Selection:
         """That of a key."""
-        return cls(tuple([_pattern(part) for part in key]))
+        return cls(tuple([pattern_of(part) for part in key]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Selection) and self.pattern == other.pattern
@@ -378,20 +390,20 @@ class Selection:
         return hash(self.pattern)
 
     def _key(self, parts: Sequence[Any]) -> tuple[Any, ...]:
-        left = iter(map(_part, parts))
+        left = iter(map(key_part, parts))
         return tuple([
-            slice(*[next(left) if bound is _INTEGER else None for bound in each]) if isinstance(each, tuple)
-            else next(left) if each is _INTEGER else each
+            slice(*[next(left) if bound is INTEGER else None for bound in each]) if isinstance(each, tuple)
+            else next(left) if each is INTEGER else each
             for each in self.pattern
         ])  # fmt: skip
 
     def read(self, contents: Contents, parts: Sequence[Any]) -> Contents:
         """The elements of an array."""
-        return _read(contents, self._key(parts))
+        return read(contents, self._key(parts))
 
     def written(self, contents: Contents, parts: Sequence[Any], new: Contents) -> Contents:
         """The array with others in their place."""
-        return _written(contents, self._key(parts), new)
+        return written(contents, self._key(parts), new)
 
 
 class Rearranged:
@@ -443,113 +455,6 @@ def _root() -> Any:
     return builder
 
 
-# --- keys ------------------------------------------------------------------------------------------------------------
-
-
-def _normal(key: Any) -> tuple[Any, ...]:
-    return tuple([_part(part) for part in (key if isinstance(key, tuple) else (key,))])
-
-
-def _part(part: Any) -> Any:
-    """A part of a key: an int, slice, None or ellipsis, an array of NumPy's, or a tensor of the program."""
-    if part is None or part is Ellipsis or type(part) in (int, bool):
-        return part
-    if isinstance(part, slice):
-        return slice(*[None if each is None else _part(each) for each in (part.start, part.stop, part.step)])
-    if isinstance(part, list):
-        return np.asarray(part) if _known(part) is not None else _as_tensor(part)
-    known = _known(part)
-    if known is None:
-        return _as_tensor(part)
-    return int(known) if np.ndim(known) == 0 and np.asarray(known).dtype.kind in "iu" else np.asarray(known)
-
-
-def _is_integer(part: Any) -> bool:
-    return type(part) is int or (isinstance(part, Tensor) and part._shape == () and part.dtype.is_integer)
-
-
-def _is_basic(part: Any) -> bool:
-    return part is None or part is Ellipsis or isinstance(part, slice) or _is_integer(part)
-
-
-def _pattern(part: Any) -> Any:
-    if isinstance(part, slice):
-        return tuple([None if each is None else _INTEGER for each in (part.start, part.stop, part.step)])
-    return _INTEGER if _is_integer(part) else part
-
-
-def _parts(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    found: list[Any] = []
-    for part in key:
-        bounds = (part.start, part.stop, part.step) if isinstance(part, slice) else (part,)
-        found += [each for each in bounds if each is not None and each is not Ellipsis]
-    return tuple(found)
-
-
-def _kinds(values: Sequence[Any]) -> list[Any]:
-    """For each value None if it is None, and something else if not: tensors can't be looked for in a list."""
-    return [None if each is None else True for each in values]
-
-
-def _is_known(key: tuple[Any, ...]) -> bool:
-    return not any(isinstance(part, Tensor) for part in (*key, *_parts(key)))
-
-
-def _read(contents: Contents, key: tuple[Any, ...]) -> Contents:
-    if isinstance(contents, np.ndarray) and _is_known(key):
-        return contents[key]
-    return getitem(convert_to_tensor(contents), key[0] if len(key) == 1 else key)
-
-
-def _written(contents: Contents, key: tuple[Any, ...], value: Any) -> Contents:
-    """The contents with other elements at a key."""
-    known = _known(value)
-    if isinstance(contents, np.ndarray) and _is_known(key) and known is not None:
-        made = contents.copy()
-        made[key] = known
-        return made
-    x = convert_to_tensor(contents)
-    new = _cast(value, x.dtype)
-    if all(map(_is_basic, key)):
-        return sliced_update(x, key, new)
-    if len(key) == 1 and new._shape == ():
-        mask = convert_to_tensor(key[0])
-        if mask.dtype.is_bool:
-            more = len(x._shape or ()) - len(mask._shape or ())
-            return where(getitem(mask, (..., *[None] * more)) if more else mask, new, x)
-    if len(key) == 1 and not convert_to_tensor(key[0]).dtype.is_bool:
-        return _with_rows(x, convert_to_tensor(key[0]), new)
-    places = _places(x, key)
-    values = call("broadcast_like", new, places)
-    made = call("tensor_scatter_nd_update", _flat(x), reshape(places, [-1, 1]), _flat(values))
-    return reshape(made, shape(x))
-
-
-def _with_rows(x: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
-    """x with others in the place of its rows at some indices."""
-    indices = where(indices < 0, indices + cast(call("dim", x, axis=0), indices.dtype), indices)
-    like = getitem(call("zeros_like", x), 0)
-    sizes = concat([shape(indices), shape(like)], 0)
-    return call("tensor_scatter_nd_update", x, getitem(indices, (..., None)), broadcast_to(rows, sizes))
-
-
-def _places(x: Tensor, key: tuple[Any, ...]) -> Tensor:
-    """Where in the order of `ravel` the elements at a key are."""
-    sizes = x._shape or (None,)
-    if None in sizes:
-        every = reshape(range_of(size(x)), shape(x))
-    else:  # a constant, which no loop makes anew
-        every = convert_to_tensor(np.arange(math.prod(sizes), dtype=np.int32).reshape(sizes))  # type: ignore[arg-type]
-    return getitem(every, key[0] if len(key) == 1 else key)
-
-
-def _flat(x: Any) -> Tensor:
-    return reshape(x, [-1])
-
-
-# --- values ----------------------------------------------------------------------------------------------------------
-
-
 def as_array(value: Any) -> Any:
     """What NumPy gives as the program has it: an array, or a number if it has no dimensions."""
     if isinstance(value, np.ndarray):
@@ -563,106 +468,25 @@ def as_array(value: Any) -> Any:
 
 def array_of(value: Any) -> StagedArray:
     """The array of a list or tuple, in which there are values of the program."""
-    return StagedArray(_as_tensor(value))
-
-
-def numpy_dtype(dtype: Any) -> np.dtype:
-    """A dtype as NumPy's."""
-    return np.dtype(getattr(dtype, "np", dtype))
-
-
-def _known(value: Any) -> Any:
-    """A value of NumPy's or Python's with what Python knows; None if it is known only when the program runs."""
-    if isinstance(value, WritableArray):
-        contents = value.contents
-        if not isinstance(contents, np.ndarray):
-            return None
-        contents = contents.view()
-        contents.flags.writeable = False  # other arrays may have them too
-        return contents
-    if isinstance(value, (list, tuple)):
-        found = [_known(each) for each in value]
-        return None if None in _kinds(found) else type(value)(found)
-    if isinstance(value, EagerTensor):
-        return value._array
-    if isinstance(value, Tensor) or is_tensor_like(value):
-        tensor = _as_tensor(value)
-        return tensor._array if isinstance(tensor, EagerTensor) else None
-    return value
-
-
-def _as_tensor(value: Any) -> Any:
-    """A number, array or list of the program as a tensor; anything else as it is."""
-    if isinstance(value, (HostArray, StagedNumber)):
-        return value.tensor
-    if isinstance(value, (list, tuple)) and any(_known(each) is None for each in value):
-        return stack(
-            _alike([as_array(_as_tensor(each)) if isinstance(each, (list, tuple)) else each for each in value])
-        )
-    return convert_to_tensor(value) if is_tensor_like(value) else value
-
-
-def _decides(value: Any) -> bool:
-    """Whether NumPy's arrays take the dtype of a value: a tensor or a variable."""
-    return is_tensor_like(value) and not isinstance(value, (HostArray, StagedNumber))
-
-
-def _cast(value: Any, dtype: Any) -> Tensor:
-    """A value as a tensor of a dtype, by NumPy's rules for assignments: all numbers become those of the array."""
-    wanted = dtypes.as_dtype(dtype)
-    known = _known(value)
-    if known is not None:
-        return convert_to_tensor(np.asarray(known).astype(wanted.np))
-    return cast(convert_to_tensor(_as_tensor(value)), wanted)
-
-
-def _numpy_operand(value: Any) -> Any:
-    """What NumPy's promotion looks at: Python's numbers give way."""
-    if type(value) in (bool, int, float, complex):
-        return value
-    if isinstance(value, StagedNumber):
-        return value.kind(0)
-    if isinstance(value, WritableArray) and isinstance(value.contents, np.ndarray):
-        return value.contents.dtype
-    return value.tensor.dtype.np if isinstance(value, HostArray) else np.asarray(value).dtype
-
-
-def _alike(values: Sequence[Any], is_division: bool = False) -> list[Any]:
-    """Operands as tensors of one dtype: that of a tensor among them, else NumPy's."""
-    deciding = [convert_to_tensor(each).dtype for each in values if _decides(each)]
-    if deciding:
-        return [each if _decides(each) else _beside(each, deciding[0]) for each in values]
-    dtype = np.result_type(*map(_numpy_operand, values))
-    if is_division and dtype.kind in "biu":
-        dtype = np.dtype(np.float64)
-    return [_cast(each, dtypes.as_dtype(dtype)) for each in values]
-
-
-def _beside(value: Any, dtype: Any) -> Any:
-    if not isinstance(value, HostArray):
-        return value
-    try:
-        return value.__tf_tensor__(dtype)
-    except TypeError:
-        return value.tensor
+    return StagedArray(as_tensor(value))
 
 
 def _computed(function: Callable[..., Any], *operands: Any) -> Any:
     """An operator of Python's on arrays and what they meet."""
-    known = [_known(each) for each in operands]
-    decides = any(map(_decides, operands))
-    if None not in _kinds(known) and not decides:
+    known = [known_value(each) for each in operands]
+    decides = any(map(has_own_dtype, operands))
+    if None not in nones(known) and not decides:
         return as_array(function(*known))
     if len(operands) == 1:
         return as_array(function(operands[0].tensor))
-    made = function(*_alike(operands, function is operator.truediv))
+    made = function(*alike(operands, function is operator.truediv))
     return made if decides else as_array(made)
 
 
 def _summed(value: Any) -> Any:
     """An array whose integers NumPy sums in 64 bits."""
     if isinstance(value, WritableArray) and value.tensor.dtype.kind in "bi":
-        return _cast(value, dtypes.int64)
+        return cast_as_array(value, dtypes.int64)
     return value
 
 
@@ -699,7 +523,7 @@ def _install() -> None:
     def in_place(function: Callable[..., Any], on_arrays: Callable[..., Any]) -> Callable[..., Any]:
         def change(self: WritableArray, other: Any) -> WritableArray:
             self._check_home()
-            known = None if _decides(other) else _known(other)
+            known = None if has_own_dtype(other) else known_value(other)
             if isinstance(self.contents, np.ndarray) and known is not None:
                 self.contents = on_arrays(self.contents.copy(), known)
                 return self
@@ -707,7 +531,7 @@ def _install() -> None:
             contents = made.contents if isinstance(made, WritableArray) else convert_to_tensor(made)
             shape = contents._shape if isinstance(contents, Tensor) else contents.shape
             if shape is not None and tuple(shape) == self._sizes and None not in shape:
-                self.contents = _cast(contents, self.tensor.dtype)
+                self.contents = cast_as_array(contents, self.tensor.dtype)
             else:
                 self[...] = made
             return self

@@ -44,7 +44,7 @@ VALUES = {
 VALUES |= {"runtime.numpy_random"}
 VALUES |= {"runtime.ragged", "runtime.sparse", "runtime.sparse_functions", "runtime.embeddings"}
 VALUES |= {"runtime.lookup", "runtime.parsing", "runtime.extension_types"}
-VALUES |= {"runtime.staged_array"}
+VALUES |= {"runtime.staged_array", "runtime.array_contents"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
 # What the stages of the code generator may all use.
@@ -126,7 +126,8 @@ ROOMS: dict[str, set[str]] = {
         "runtime.extension_types",
     },
     "runtime.extension_types": {*BASE, "runtime.tensor", *OPS},
-    "runtime.staged_array": {*BASE, "runtime.tensor", *OPS},
+    "runtime.array_contents": {*BASE, "runtime.tensor", *OPS},
+    "runtime.staged_array": {*BASE, "runtime.tensor", *OPS, "runtime.array_contents"},
     "runtime.staged_list": {*BASE, "runtime.tensor", *OPS, "runtime.list_elements", "runtime.list_methods"},
     "runtime.graph": {*BASE, "runtime.tensor", *OPS},
     "runtime.autodiff": {*VALUES, "runtime.graph"},

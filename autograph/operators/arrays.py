@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from autograph.errors import StagingError, StagingTypeError, user_location
+from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.symbolic import symbolic
 from runtime.context import ctx
 from runtime.errors import OperatorNotAllowedInGraphError
@@ -194,8 +194,8 @@ def is_staged(value: Any) -> bool:
     return symbolic(value) is not None
 
 
-def _refused() -> StagingError:
-    return StagingError(
+def _refused() -> StagingValueError:
+    return StagingValueError(
         "a NumPy array is written to at an index that is a tensor, or the value is a tensor, or a branch or loop on "
         "tensors does it",
         location=user_location(),

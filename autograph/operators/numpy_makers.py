@@ -14,11 +14,12 @@ from autograph.operators.arrays import is_staged, note_made, stages_arrays
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
+from runtime.array_contents import numpy_dtype
 from runtime.context import ctx
 from runtime.ops.arrays.creation import fill
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
-from runtime.staged_array import StagedArray, WritableArray, array_of, as_array, numpy_dtype
+from runtime.staged_array import StagedArray, WritableArray, array_of, as_array
 from runtime.tensor import SymbolicTensor
 
 
