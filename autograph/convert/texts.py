@@ -1,4 +1,4 @@
-"""f-strings may show values that are known only when the program runs: with a format in messages alone.
+"""f-strings, and literal texts that `%` formats, may show values that are known only when the program runs.
 
 print(f"x is {x:.2f}")             →      print(ag__.text(f"x is {ag__.shown(x):.2f}"))
 print("x is {:.2f}".format(x))     →      print(ag__.text("x is {:.2f}".format(ag__.shown(x))))
@@ -58,18 +58,38 @@ class _Texts(ExpressionPass):
 
     def visit_BinOp(self, node: Any) -> Any:
         self.generic_visit(node)
-        if not (self.in_message and isinstance(node.op, gast.Mod) and _is_text(node.left)):
+        if not (isinstance(node.op, gast.Mod) and _is_text(node.left)):
             return node
         return templates.expression("ag__.percent(left, right)", at=node, left=node.left, right=node.right)
 
     def visit_JoinedStr(self, node: Any) -> Any:
         values = [each for each in node.values if isinstance(each, gast.FormattedValue)]
-        # Elsewhere a symbolic tensor says that it has no digits to format yet.
-        if not values or (not self.in_message and any(each.format_spec is not None for each in values)):
-            return node if not values else self.generic_visit(node)
+        if not values:
+            return node
         for each in values:
-            each.value = templates.expression("ag__.shown(value)", at=each.value, value=each.value)
+            each.value = self._shown(each)
+            each.conversion = -1
         return templates.expression("ag__.text(string)", at=node, string=node)
+
+    def _shown(self, node: Any) -> Any:
+        """What stands in the place of a value of an f-string; a specification with values in it becomes part of it."""
+        value = self.visit(node.value)
+        spec = node.format_spec
+        conversion = gast.Constant(chr(node.conversion), None) if node.conversion != -1 else None
+        if spec is None or all(isinstance(each, gast.Constant) for each in spec.values):
+            if conversion is None:
+                return templates.expression("ag__.shown(value)", at=node.value, value=value)
+            return templates.expression("ag__.shown(value, how)", at=node.value, value=value, how=conversion)
+        node.format_spec = None
+        if conversion is not None:
+            value = templates.expression(
+                "ag__.converted_call(how)(value)",
+                at=node.value,
+                value=value,
+                how=gast.Name({"s": "str", "r": "repr", "a": "ascii"}[conversion.value], gast.Load(), None, None),
+            )
+        spec = self.visit(spec)
+        return templates.expression("ag__.shown(ag__.formatted(value, spec))", at=node.value, value=value, spec=spec)
 
 
 def _formats_literal(call: Any) -> bool:

@@ -15,7 +15,7 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.elementwise.compare import equal, logical_and, logical_not, where
 from runtime.ops.flags import flag_of, flagged
-from runtime.ops.staged_number import StagedNumber, is_number
+from runtime.ops.staged_number import StagedNumber, is_number, is_text, kind_of
 from runtime.tensor import SymbolicTensor, Tensor
 
 # Nodes whose results may be Python's on some ways through the program.
@@ -33,11 +33,13 @@ def same_value(left: Any, right: Any) -> Any:
         return flagged(equal(left, right), left, right)
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return _same_tensor(left, right)
-    if StagedNumber in (type(left), type(right)) and is_number(left) and is_number(right):
+    of_numbers = StagedNumber in (type(left), type(right)) and is_number(left) and is_number(right)
+    if of_numbers or (is_text(left) and is_text(right)):
+        kind = "numbers" if of_numbers else "strings"
         raise StagingTypeError(
-            "`is` between numbers of which one is known only when the program runs",
+            f"`is` between {kind} of which one is known only when the program runs",
             location=user_location(),
-            cause="whether equal numbers are one object is up to the Python interpreter",
+            cause=f"whether equal {kind} are one object is up to the Python interpreter",
             fix="compare them with ==",
         )
     return False
@@ -119,8 +121,8 @@ def is_instance(value: Any, classes: Any) -> Any:
 
 
 def _is_instance(value: Any, classes: Any) -> bool:
-    if type(value) is StagedNumber:
-        return issubclass(value.kind, classes)
+    if type(value) is StagedNumber or is_text(value):
+        return issubclass(kind_of(value), classes)
     flag = flag_of(value)
     if flag is None:
         return isinstance(value, classes)
@@ -141,8 +143,8 @@ def type_of_value(*arguments: Any, **options: Any) -> Any:
 
 
 def _type(value: Any) -> type:
-    if type(value) is StagedNumber:
-        return value.kind
+    if type(value) is StagedNumber or is_text(value):
+        return kind_of(value)
     flag = flag_of(value)
     if flag is None:
         return type(value)

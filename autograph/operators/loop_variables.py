@@ -29,7 +29,7 @@ from runtime.extension_types.values import ExtensionType
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.flags import flagged, is_flag
-from runtime.ops.staged_number import StagedNumber
+from runtime.ops.staged_number import staged_value
 from runtime.staged_list import Numbers, StagedList
 from runtime.tensor_array import TensorArray
 from runtime.types import TensorType
@@ -91,7 +91,7 @@ class Leaf:
         """What the variable holds when the loop carries a tensor for it."""
         if self.is_flag:
             self.given.append(flagged(tensor, self.init))
-        return tensor if self.number is None else StagedNumber(tensor, self.number)
+        return tensor if self.number is None else staged_value(tensor, self.number)
 
     def is_no_flag(self) -> bool:
         """Notes that it may hold a boolean tensor that is no Python bool; gives whether a trace has relied on that."""

@@ -54,6 +54,7 @@ from runtime.errors import DTypeError
 from runtime.graph.builder import Region, emit_call, emit_letrec, trace_region
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.staged_number import StagedNumber, kind_of
+from runtime.ops.strings.staged_string import StagedString
 from runtime.shapes import widen
 from runtime.signatures import signature_of
 from runtime.staged_list import StagedList, moved, resolved
@@ -581,7 +582,7 @@ class Recursion:
         leaves = flatten(result)
         values = [value for _, value in leaves]
         for value in values:
-            if type(value) in (SymbolicTensor, StagedNumber):
+            if type(value) in (SymbolicTensor, StagedNumber, StagedString):
                 returned(value)
         values = [plain(value) for value in values]
         if self.types is None:
@@ -679,7 +680,7 @@ def _joined(type_: TensorType | None, before: Any, value: Any, label: str, ways:
 
 
 def _is_tensor(value: Any) -> bool:
-    return type(value) is StagedNumber or (is_tensorable(value) and not is_weak(value))
+    return type(value) in (StagedNumber, StagedString) or (is_tensorable(value) and not is_weak(value))
 
 
 install_watcher(watched)
