@@ -87,6 +87,8 @@ def _plain(value: Any) -> Any:
 def call_method(text: Any, name: str, given: Sequence[Any], options: dict[str, Any]) -> Any:
     """``text.name(*given, **options)`` of a string, known or not, with arguments that may not be known."""
     if type(text) is TextChoice:
+        if any(map(_is_staged, (*given, *options.values()))):  # it may fail for one that isn't the string
+            return call_method(as_string(text), name, given, options)
         return select(text, lambda each: call_method(each, name, given, options))
     if type(text) is str and not any(map(_is_staged, (*given, *options.values()))):
         return getattr(text, name)(*given, **options)
@@ -206,11 +208,21 @@ def _repeated(self: Any, count: Any) -> Any:
     return asked(operator.mul, self, count, result="")
 
 
-def _item(self: Any, index: Any) -> Any:
+def character(text: Any, index: Any) -> Any:
+    """``text[index]`` of a string, known or not, at an index or slice that may not be known."""
+    if type(text) is TextChoice:
+        bounds = (index.start, index.stop, index.step) if type(index) is slice else (index,)
+        if any(map(_is_staged, bounds)):
+            return character(as_string(text), index)
+        return select(text, lambda each: each[index])
     if type(index) is slice:
         parts = index.start, index.stop, index.step
-        return asked(lambda text, *bounds: text[slice(*bounds)], self, *parts, result="")
-    return asked(operator.getitem, self, index, result="", raises=IndexError)
+        if type(text) is str and not any(map(_is_staged, parts)):
+            return text[index]
+        return asked(lambda text, *bounds: text[slice(*bounds)], text, *parts, result="")
+    if type(text) is str and not _is_staged(index):
+        return text[index]
+    return asked(operator.getitem, text, index, result="", raises=IndexError)
 
 
 def _comparison(name: str) -> Callable[[Any, Any], Any]:
@@ -251,10 +263,10 @@ def staged_methods() -> dict[str, Callable[..., Any]]:
         "__radd__": lambda self, other: _add(other, self),
         "__mul__": _repeated,
         "__rmul__": _repeated,
-        "__mod__": lambda self, values: _percent(self, values),
+        "__mod__": percent_of,
         "__eq__": _equal,
         "__ne__": _not_equal,
-        "__getitem__": _item,
+        "__getitem__": character,
         "__bool__": lambda self: bool(not_equal(self.wide(), "")),
         "__contains__": lambda self, part: contains(self, part),
         "__hash__": refused("hash"),
@@ -263,8 +275,11 @@ def staged_methods() -> dict[str, Callable[..., Any]]:
     return methods
 
 
-def _percent(text: Any, values: Any) -> Any:
+def percent_of(text: Any, values: Any) -> Any:
+    """``text % values``."""
     given = values if type(values) is tuple else (values,)
+    if type(text) is TextChoice and not any(map(_is_staged, given)):
+        return select(text, lambda each: each % values)
     if any(map(has_dtype, given)):
         raise unknown("%", "a tensor is shown by a text that is known while tracing")
     return asked(lambda text, *values: text % values, text, *given, result="")

@@ -13,7 +13,7 @@ from typing import Any
 from autograph.errors import is_own_file
 from autograph.operators.calls import is_library_code
 from autograph.operators.choices import Alternatives, Choice
-from autograph.operators.staged_strings import staged_methods
+from autograph.operators.staged_strings import staged_methods, unknown
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.control import HOST_CALL
@@ -31,6 +31,8 @@ def install() -> None:
     StagedText.__add__ = lambda self, other: _joined(self, other)  # type: ignore[method-assign,assignment]
     StagedText.__radd__ = lambda self, other: _joined(other, self)  # type: ignore[attr-defined]
     StagedText.make = _tensor_of
+    for name in ("__str__", "__format__"):
+        setattr(StagedText, name, _shown_by(name))
 
 
 def _forwarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,6 +45,22 @@ def _forwarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     forwarded.__name__ = name
     return forwarded
+
+
+def _shown_by(name: str) -> Callable[..., Any]:
+    """What shows the symbolic tensors to libraries; in code of the program it would be a text in the place of another."""
+    of_strings = getattr(str, name)
+
+    def shown(self: StagedText, *given: Any) -> Any:
+        if ctx.builder is not None and _is_users(sys._getframe(1)):
+            raise unknown(name.strip("_"))
+        return of_strings(self, *given)
+
+    return shown
+
+
+def _is_users(frame: Any) -> bool:
+    return not (is_own_file(frame.f_code.co_filename) or is_library_code(frame.f_code, frame.f_globals))
 
 
 def _is_asked_by_program() -> bool:

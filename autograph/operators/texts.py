@@ -218,7 +218,7 @@ def percent(template: str, values: Any) -> str:
 
 
 def _is_staged(value: Any) -> bool:
-    return isinstance(value, Choice) or (symbolic(value) is not None and not isinstance(value, list))
+    return isinstance(value, Choice) or is_staged_text(value) or (symbolic(value) is not None and not isinstance(value, list))
 
 
 def _formatted(tensor: Any, field: re.Match[str]) -> tuple[Any, str]:
