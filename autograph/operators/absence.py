@@ -124,7 +124,7 @@ def guarded(value: Any, absences: Sequence[Absence]) -> Any:
         tensor = ctx.builder.tensor(ctx.builder.use(tensor))
     made = SymbolicTensor(tensor.value, tensor.builder)
     made.guard = Guard(tuple(replace(each, present=_tensor(each.present)) for each in absences), tensor)
-    made.flag = tensor.flag
+    made.flag, made.chosen = tensor.flag, tensor.chosen
     return made
 
 

@@ -6,6 +6,7 @@ an int or a float, and a variable that is None on some ways is None there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from autograph.errors import StagingTypeError, user_location
@@ -52,6 +53,8 @@ def _same_tensor(one: Any, other: Any) -> Any:
     for tensor, another in ((one, other), (other, one)):
         if type(tensor) is SymbolicTensor and tensor.chosen is not None:
             condition, *sides = tensor.chosen
+            if condition is None:
+                continue
             first, second = (_same_tensor(side, another) for side in sides)
             if first is second:
                 return first
@@ -115,19 +118,40 @@ def is_instance(value: Any, classes: Any) -> Any:
     if type(is_none) is bool:
         return isinstance(None, classes) if is_none else found
     of_none = isinstance(None, classes)
-    if of_none == found:
+    if type(found) is bool and of_none == found:
         return found
     return flagged(is_none if of_none else logical_not(is_none))
 
 
-def _is_instance(value: Any, classes: Any) -> bool:
+def _is_instance(value: Any, classes: Any) -> Any:
     if type(value) is StagedNumber or is_text(value):
         return issubclass(kind_of(value), classes)
     flag = flag_of(value)
     if flag is None:
-        return isinstance(value, classes)
+        return _of_either(value, lambda each: _is_instance(each, classes), "isinstance", isinstance(value, classes))
     flag.use()
     return issubclass(bool, classes)
+
+
+def _of_either(value: Any, function: Callable[[Any], Any], question: str, otherwise: Any) -> Any:
+    """What a question about classes gives for a tensor: where a Python value may be in its place, for the one of two."""
+    if type(value) is not SymbolicTensor or value.chosen is None:
+        return otherwise
+    condition, one, other = value.chosen
+    first, second = function(one), function(other)
+    if first is second:
+        return first
+    is_told = condition is not None and _is_visible(condition)
+    if is_told and isinstance(first, type) and isinstance(second, type):
+        return Choice(where(condition, 0, 1), Alternatives.of(first, second))
+    if not (is_told and type(first) is type(second) is bool):
+        raise StagingTypeError(
+            f"`{question}` of a value that is a tensor on some ways through the program and a Python value on others",
+            location=user_location(),
+            cause="which it is, is known only when the program runs, and the program holds a tensor for both",
+            fix="make it a tensor everywhere with ag.constant, or keep a flag beside it that tells what it is",
+        )
+    return flagged(where(condition, first, second))
 
 
 def type_of_value(*arguments: Any, **options: Any) -> Any:
@@ -147,6 +171,6 @@ def _type(value: Any) -> type:
         return kind_of(value)
     flag = flag_of(value)
     if flag is None:
-        return type(value)
+        return _of_either(value, _type, "type", type(value))
     flag.use()
     return bool

@@ -536,15 +536,17 @@ class Loop:
                 raise changes_kind(leaf, result)
             leaf.carry_like(leaf.init)
             leaf.carry(*self.join(leaf, result))
+            leaf.note_kind(result)
             return False
         if given is result or same_python_value(leaf.init, result):
             return True
         if not is_tensorable(result):
             raise changes_kind(leaf, result)
-        before = leaf.type, leaf.number
+        before = leaf.type, leaf.number, leaf.python_kind
         leaf.carry(*self.join(leaf, result))
+        leaf.note_kind(result)
         relied_on = not is_flag(result) and leaf.is_no_flag()
-        return before == (leaf.type, leaf.number) and not relied_on
+        return before == (leaf.type, leaf.number, leaf.python_kind) and not relied_on
 
     def join(self, leaf: Leaf, result: Any) -> tuple[TensorType, DType | None]:
         """The type (and default of the number) that covers a leaf at the start of an iteration and after it."""

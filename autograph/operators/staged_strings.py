@@ -90,15 +90,13 @@ def call_method(text: Any, name: str, given: Sequence[Any], options: dict[str, A
         if any(map(_is_staged, (*given, *options.values()))):  # it may fail for one that isn't the string
             return call_method(as_string(text), name, given, options)
         return select(text, lambda each: call_method(each, name, given, options))
+    if name in FORMS:
+        return FORMS[name](text, given, options)
     if type(text) is str and not any(map(_is_staged, (*given, *options.values()))):
         return getattr(text, name)(*given, **options)
     if name not in _RESULTS:
         getattr("", name)  # Python's own error
         raise unknown(name)
-    if name in FORMS:
-        return FORMS[name](text, given, options)
-    if name == "join" and len(given) == 1 and isinstance(given[0], StagedList):
-        return asked(_join, text, given[0], result="")
     names = tuple(options)
     result = _RESULTS[name]
 
@@ -120,8 +118,13 @@ def _is_staged(value: Any) -> bool:
     return isinstance(value, Choice | StagedList) or is_staged_text(value) or symbolic(value) is not None
 
 
-def _join(text: str, rows: Any) -> str:
-    return text.join(map(decoded, rows))
+def joined(text: Any, items: Any) -> Any:
+    """``text.join(items)``."""
+    if isinstance(items, StagedList):
+        return asked(lambda text, rows: text.join(map(decoded, rows)), text, items, result="")
+    if type(text) is str and not any(map(_is_staged, items)):
+        return text.join(items)
+    return asked(str.join, text, list(items), result="")
 
 
 def _array(items: Sequence[str]) -> np.ndarray:
