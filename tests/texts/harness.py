@@ -13,28 +13,39 @@ MODES: dict[str, Callable[[Any], Any]] = {
     "function": ag.function,
     "jit_compile": lambda program: ag.function(program, jit_compile=True),
 }
+_ERRORS = (IndexError, KeyError, TypeError, AttributeError, ValueError)
 
 
 def plain(value: Any) -> Any:
-    """A result with Python's values in the place of tensors."""
+    """A result with Python's values in the place of tensors, and text in the place of bytes."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     if isinstance(value, (ag.Tensor, np.ndarray, np.generic)):
-        value = np.asarray(value).tolist()
-        return plain(value) if isinstance(value, list) else plain_item(value)
-    return plain_item(value)
-
-
-def plain_item(value: Any) -> Any:
+        return plain(np.asarray(value).tolist())
     return value.decode() if isinstance(value, bytes) else value
 
 
-def outcome(program: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a call, or the type of the error that it raises."""
+def outcome(program: Callable[..., Any], argument: Any) -> Any:
+    """The result of a call, or the class of the error that it raises."""
     try:
-        found = plain(program(*arguments))
-    except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
-        return next(kind for kind in (IndexError, KeyError, TypeError, AttributeError, ValueError) if isinstance(error, kind))
-    return found
+        return plain(program(argument))
+    except ag.errors.StagingError:
+        raise
+    except _ERRORS as error:
+        return next(kind for kind in _ERRORS if isinstance(error, kind))
+
+
+def check(program: Callable[..., Any], arguments: list[Any], mode: str) -> None:
+    """Compares a program in a mode with plain Python, by values and their types."""
+    made = MODES[mode](program)
+    for each in arguments:
+        right, found = outcome(program, each), outcome(made, ag.constant(each))
+        assert (found, _types(found)) == (right, _types(right)), each
+
+
+def _types(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _types(each) for key, each in value.items()}
+    return [_types(each) for each in value] if isinstance(value, list) else type(value)
