@@ -23,7 +23,15 @@ from autograph.operators.iterables import ListItems
 from autograph.operators.objects import as_key, refuse_copies
 from autograph.operators.selecting import call, raise_at_run_time, select, selected
 from autograph.operators.special_methods import BINARY, COMPARISONS, operate, operate_alone
-from autograph.operators.staged_strings import call_method, character, characters, is_staged_text, key_among, percent_of, refused
+from autograph.operators.staged_strings import (
+    call_method,
+    character,
+    characters,
+    is_staged_text,
+    key_among,
+    percent_of,
+    refused,
+)
 from autograph.operators.staged_strings import install as install_strings
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes

@@ -134,7 +134,7 @@ def _is_instance(value: Any, classes: Any) -> Any:
 
 
 def _of_either(value: Any, function: Callable[[Any], Any], question: str, otherwise: Any) -> Any:
-    """What a question about classes gives for a tensor: where a Python value may be in its place, for the one of two."""
+    """What a question about classes gives for a tensor: of which a Python value may be in its place."""
     if type(value) is not SymbolicTensor or value.chosen is None:
         return otherwise
     condition, one, other = value.chosen

@@ -53,7 +53,7 @@ class Leaf:
         self.type: TensorType | None = None
         self.number: DType | None = None
         self.is_flag = False
-        self.python_kind: type | None = None  # of what Python has in its place on some ways, if it is a tensor on others
+        self.python_kind: type | None = None  # of what is there on some ways, if it is a tensor on others
         self.given: list[Any] = []  # the Python bools that stood for it
         self.flags: dict[tuple[str, int], Leaf] = {}
         self.absence: Absence | None = None  # what a flag tells

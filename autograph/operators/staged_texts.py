@@ -48,7 +48,7 @@ def _forwarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _shown_by(name: str) -> Callable[..., Any]:
-    """What shows the symbolic tensors to libraries; in code of the program it would be a text in the place of another."""
+    """What shows the symbolic tensors to libraries; in the program it would be a text in the place of another."""
     of_strings = getattr(str, name)
 
     def shown(self: StagedText, *given: Any) -> Any:

@@ -158,8 +158,8 @@ class PathSlot(Slot):
 
     def is_no_place(self) -> bool:
         """Whether this is an item that a list of Python's doesn't have, or a part of one, or at an index that is known
-        only when the program runs; or in a dictionary at a string that isn't known, or at a member of an enum, for which
-        there may be a choice later.
+        only when the program runs; or in a dictionary at a string that isn't known, or at a member of an enum, for
+        which there may be a choice later.
 
         There is nothing to set; a list or dictionary that gets the item has changed as a whole.
         """

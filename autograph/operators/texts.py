@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import operator
 import re
+import string as string_module
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -109,15 +110,21 @@ def _piece(string: Any) -> tuple[Any, None]:
     return string.wide(), None
 
 
-def shown(value: Any, conversion: str | None = None) -> Any:
-    """A value of an f-string; of ``f"{value!r}"`` what the conversion gives."""
-    if conversion is not None:
-        if ctx.builder is None or type(value) is str:
-            return _CONVERSIONS[conversion](value)
-        if symbolic(value) is not None and not is_text(value) and not isinstance(value, list):
-            value = StagedText((visible(value), ""))
-        else:
-            value = OVERLOADS[_CONVERSIONS[conversion]](value)
+def _converted(value: Any, how: str | None) -> Any:
+    """What a conversion gives: that of ``f"{value!r}"``."""
+    if how is None:
+        return value
+    function = _CONVERSIONS[how]
+    if ctx.builder is None:
+        return function(value)
+    if symbolic(value) is not None and not is_text(value) and not isinstance(value, list):
+        return StagedText((visible(value), ""))
+    return OVERLOADS[function](value)
+
+
+def shown(value: Any, how: str | None = None) -> Any:
+    """A value of an f-string; how: its conversion."""
+    value = _converted(value, how)
     if ctx.builder is None:
         return value
     if isinstance(value, Choice):
@@ -128,8 +135,9 @@ def shown(value: Any, conversion: str | None = None) -> Any:
     return value if tensor is None or isinstance(value, list) else _Shown(tensor)
 
 
-def formatted(value: Any, spec: Any = "") -> Any:
+def formatted(value: Any, spec: Any = "", how: str | None = None) -> Any:
     """``format(value, spec)``, where either may be known only when the program runs."""
+    value = _converted(value, how)
     if ctx.builder is None:
         return format(value, spec)
     if isinstance(spec, Choice):
@@ -145,7 +153,7 @@ def formatted(value: Any, spec: Any = "") -> Any:
 
 def text(string: str) -> str:
     """The f-string, which holds marks if there were tensors in it."""
-    if ctx.builder is None or "\0" not in string:
+    if ctx.builder is None or type(string) is not str or "\0" not in string:
         return string
     found = _found()
     pieces: list[Any] = []
@@ -160,6 +168,8 @@ def text(string: str) -> str:
 def _format(template: Any, given: Sequence[Any], options: dict[str, Any]) -> Any:
     """``template.format(...)``."""
     if type(template) is str:
+        if _shows_parts(template):
+            return template.format(*given, **options)
         values = [*map(shown, given)], {name: shown(value) for name, value in options.items()}
         return text(template.format(*values[0], **values[1]))
     if any(map(has_dtype, (*given, *options.values()))):
@@ -171,6 +181,15 @@ def _format(template: Any, given: Sequence[Any], options: dict[str, Any]) -> Any
         return template.format(*values[:end], **dict(zip(names, values[end:])))
 
     return asked(called, template, *given, *options.values(), result="")
+
+
+def _shows_parts(template: str) -> bool:
+    """Whether fields of a text show attributes or items of what is given, or have specifications with fields."""
+    try:
+        fields = [(name or "", spec or "") for _, name, spec, _ in string_module.Formatter().parse(template)]
+    except ValueError:
+        return True  # Python's own error
+    return any("." in name or "[" in name or "{" in spec for name, spec in fields)
 
 
 FORMS["format"] = _format
@@ -218,7 +237,9 @@ def percent(template: str, values: Any) -> str:
 
 
 def _is_staged(value: Any) -> bool:
-    return isinstance(value, Choice) or is_staged_text(value) or (symbolic(value) is not None and not isinstance(value, list))
+    if isinstance(value, Choice) or is_staged_text(value):
+        return True
+    return symbolic(value) is not None and not isinstance(value, list)
 
 
 def _formatted(tensor: Any, field: re.Match[str]) -> tuple[Any, str]:

@@ -254,8 +254,6 @@ def lengths_of_texts(t):
     return longest, len(longest), longest[::-1]
 
 
-
-
 PROGRAMS = [
     each
     for name, each in list(globals().items())
