@@ -24,7 +24,7 @@ def lower(tree: Any, context: Context) -> Any:
 class _Texts(ExpressionPass):
     def visit_BinOp(self, node: Any) -> Any:
         self.generic_visit(node)
-        if not (isinstance(node.op, gast.Mod) and _is_text(node.left)):
+        if not (isinstance(node.op, gast.Mod) and _is_text(node.left)) or isinstance(node.right, gast.Constant):
             return node
         return templates.expression("ag__.percent(left, right)", at=node, left=node.left, right=node.right)
 

@@ -135,7 +135,10 @@ def _is_instance(value: Any, classes: Any) -> Any:
 
 def _of_either(value: Any, function: Callable[[Any], Any], question: str, otherwise: Any) -> Any:
     """What a question about classes gives for a tensor: of which a Python value may be in its place."""
-    if type(value) is not SymbolicTensor or value.chosen is None:
+    if type(value) is not SymbolicTensor:
+        return otherwise
+    value.is_asked = True
+    if value.chosen is None:
         return otherwise
     condition, one, other = value.chosen
     first, second = function(one), function(other)

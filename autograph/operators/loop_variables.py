@@ -97,12 +97,14 @@ class Leaf:
             tensor.chosen = None, self.python_kind(), SymbolicTensor(tensor.value, tensor.builder)
         return tensor if self.number is None else staged_value(tensor, self.number)
 
-    def note_kind(self, result: Any) -> None:
-        """Notes whether a tensor and a Python value come to stand in its place."""
+    def note_kind(self, result: Any) -> bool:
+        """Notes whether a tensor and a Python value come to stand in its place; gives whether that is new."""
+        before = self.python_kind
         values = [each for each in (self.init, result) if each is not UNSET]
         found = [kind for each in values for kind in _kinds(each)]
         if None in found:
-            self.python_kind = next((kind for kind in found if kind is not None), self.python_kind)
+            self.python_kind = next((kind for kind in found if kind is not None), before)
+        return self.python_kind is not before
 
     def is_no_flag(self) -> bool:
         """Notes that it may hold a boolean tensor that is no Python bool; gives whether a trace has relied on that."""

@@ -73,6 +73,7 @@ from runtime.ops.strings.staged_string import StagedString
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import as_shape, widen
 from runtime.staged_list import StagedList
+from runtime.tensor import SymbolicTensor
 from runtime.types import TensorType
 
 # Each round widens a type or adds a carry. A type goes from variable to variable (`z2 = z1; z1 = z0`) one a round, so a
@@ -542,11 +543,11 @@ class Loop:
             return True
         if not is_tensorable(result):
             raise changes_kind(leaf, result)
-        before = leaf.type, leaf.number, leaf.python_kind
+        before = leaf.type, leaf.number
         leaf.carry(*self.join(leaf, result))
-        leaf.note_kind(result)
         relied_on = not is_flag(result) and leaf.is_no_flag()
-        return before == (leaf.type, leaf.number, leaf.python_kind) and not relied_on
+        relied_on |= leaf.note_kind(result) and type(given) is SymbolicTensor and given.is_asked
+        return before == (leaf.type, leaf.number) and not relied_on
 
     def join(self, leaf: Leaf, result: Any) -> tuple[TensorType, DType | None]:
         """The type (and default of the number) that covers a leaf at the start of an iteration and after it."""
