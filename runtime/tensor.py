@@ -432,8 +432,8 @@ def _on_gpu(tensor: EagerTensor, index: int) -> EagerTensor:
 
 # What to do about a text that shows a tensor.
 FORMAT_LATER = (
-    "write the f-string or format inside the `print`, `raise` or `assert` that shows it, or make a string tensor with "
-    "ag.strings.format or ag.as_string"
+    "write it as an f-string, or as a literal text with `%` or `.format`, in a converted function, or make a string "
+    "tensor with ag.strings.format or ag.as_string"
 )
 
 
