@@ -2,7 +2,7 @@
 
 print(f"x is {x:.2f}")             →      print(ag__.text(f"x is {ag__.shown(x):.2f}"))
 print("x is %.2f" % x)             →      print(ag__.percent("x is %.2f", x))
-text = f"{x!r:{width}}"            →      text = ag__.text(f"{ag__.shown(ag__.formatted(x, ag__.text(...), how='r'))}")
+text = f"{x!r:{width}}"            →      text = ag__.text(f"{ag__.shown(ag__.formatted(x, ag__.text(...), how=114))}")
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Texts(ExpressionPass):
             given["spec"], node.format_spec = self.visit(spec), None
             names = "value, spec"
         if node.conversion != -1:
-            given["how"] = gast.Constant(chr(node.conversion), None)
+            given["how"] = gast.Constant(node.conversion, None)
             names += ", how=how"
         text = f"ag__.shown(ag__.formatted({names}))" if is_computed else f"ag__.shown({names})"
         return templates.expression(text, at=node.value, **given)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from autograph.operators.calls import converted_call
 from autograph.operators.containers import Reads
@@ -140,8 +140,8 @@ def drained(iterable: Any, may_stop: bool = False) -> Any:
         refuse_outdated(iterable)
         return iterable.taken()
     if isinstance(iterable, StandsForString):
-        characters = staged(iterable)
-        return [*iterable] if characters is None else characters.lists[0]
+        characters, known = staged(iterable), cast(Any, iterable)
+        return list(known) if characters is None else characters.lists[0]
     if type(iterable) is LIST_ITERATOR and staged(iterable) is not None:
         return collect(iterable, lambda found, item: found.append(item))
     if isinstance(iterable, Staged):

@@ -53,6 +53,8 @@ def item(owner: Any, *path: Any) -> Any:
 def look_up(owner: Any, index: Any) -> Any:
     """``owner[index]`` where no index is a tensor that Python would have to know."""
     index = as_key(index, "[]")
+    if type(owner) is str and ctx.builder is not None:
+        return character(owner, index)
     if isinstance(owner, dict) and is_staged_text(index) and not isinstance(index, Choice):
         index, _ = key_among(owner, index, KeyError("a string that no key is equal to"))
     if isinstance(index, Choice):

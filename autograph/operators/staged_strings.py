@@ -29,12 +29,12 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor, has_dtype
 from runtime.ops.elementwise.compare import equal, logical_not, logical_or, not_equal, where
-from runtime.ops.flags import flagged
+from runtime.ops.flags import flagged, is_flag
 from runtime.ops.staged_number import StagedNumber, is_number, is_text
-from runtime.ops.strings.staged_string import StagedString, StagedText, decoded
+from runtime.ops.strings.staged_string import AS_STR, StagedString, StagedText, decoded
 from runtime.ops.strings.string_ops import length
 from runtime.staged_list import StagedList
-from runtime.tensor import Tensor
+from runtime.tensor import SymbolicTensor, Tensor
 
 # What the methods of strings give, by an example.
 _RESULTS: dict[str, Any] = {
@@ -308,7 +308,7 @@ def install(overloads: dict[Any, Callable[..., Any]]) -> None:
         _extend(overloads, function, lambda text, function=function: represented(text, function))
     known = overloads.get(builtins.str, builtins.str), overloads.get(builtins.chr, builtins.chr)
     overloads[builtins.str] = lambda *given, **options: (
-        _text_of_number(given[0]) if len(given) == 1 and type(given[0]) is StagedNumber else known[0](*given, **options)
+        known[0](*given, **options) if options or len(given) != 1 else _text_of(given[0], known[0])
     )
     overloads[builtins.chr] = lambda *given: (
         asked(chr, *given, result="", raises=ValueError) if symbolic(given[0]) is not None else known[1](*given)
@@ -323,8 +323,13 @@ def _times_text(of_numbers: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
     return lambda self, other: _repeated(other, self) if is_text(other) else of_numbers(self, other)
 
 
-def _text_of_number(number: StagedNumber) -> StagedText:
-    return StagedText((number.tensor, ""))
+def _text_of(value: Any, known: Callable[[Any], Any]) -> Any:
+    """``str(value)``."""
+    if type(value) is StagedNumber:
+        return StagedText((value.tensor, ""))
+    if type(value) is not SymbolicTensor:
+        return known(value)
+    return StagedText((value, "" if is_flag(value) else AS_STR))
 
 
 def _overload(name: str) -> Callable[..., Any]:

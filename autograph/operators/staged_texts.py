@@ -19,8 +19,7 @@ from runtime.context import ctx
 from runtime.ops.control import HOST_CALL
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
-from runtime.ops.strings.staged_string import StagedString, StagedText
-from runtime.tensor import EagerTensor
+from runtime.ops.strings.staged_string import StagedString, StagedText, shown_with
 from runtime.types import TensorType
 
 
@@ -28,8 +27,9 @@ def install() -> None:
     """Gives `StagedText` the methods of a string that is known when the program runs."""
     for name, method in staged_methods().items():
         setattr(StagedText, name, _forwarded(name, method))
-    StagedText.__add__ = lambda self, other: _joined(self, other)  # type: ignore[method-assign,assignment]
-    StagedText.__radd__ = lambda self, other: _joined(other, self)  # type: ignore[attr-defined]
+    text: Any = StagedText
+    text.__add__ = lambda self, other: _joined(self, other)
+    text.__radd__ = lambda self, other: _joined(other, self)
     StagedText.make = _tensor_of
     for name in ("__str__", "__format__"):
         setattr(StagedText, name, _shown_by(name))
@@ -97,7 +97,7 @@ def _shown(tensor: Any, spec: Any) -> Any:
         return tensor
     if not isinstance(spec, tuple):
         attrs = {
-            "function": lambda value: format(EagerTensor(value[()]), spec),
+            "function": lambda value: shown_with(value[()], spec),
             "types": (TensorType(dtypes.string, ()),),
         }
         return apply(HOST_CALL, [convert_to_tensor(tensor)], attrs)[0]

@@ -70,7 +70,7 @@ def truth(value: Any) -> SymbolicTensor | None:
     if kind is StagedNumber:
         return value.tensor
     if kind is StagedText:
-        return value.wide()  # type: ignore[return-value]
+        return value.wide()
     if kind in _PLAIN or ctx.builder is None:
         return None
     if isinstance(value, Choice):

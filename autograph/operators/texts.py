@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.choices import Choice, texts_of
 from autograph.operators.selecting import select
@@ -23,8 +25,10 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.convert import has_dtype
 from runtime.ops.elementwise.elementary import cast
-from runtime.ops.staged_number import is_number, is_text
-from runtime.ops.strings.staged_string import StagedText
+from runtime.ops.flags import is_flag
+from runtime.ops.staged_number import StagedNumber, is_text
+from runtime.ops.strings.staged_string import AS_REPR, AS_STR, StagedText, shown_with
+from runtime.tensor import SymbolicTensor
 
 # A conversion of the ``%`` operator: the key, flags, width, precision and type.
 _CONVERSION = re.compile(r"%(?:\((?P<key>[^)]*)\))?(?P<flags>[#0\- +]*)(?P<width>\d*)(?P<precision>\.\d*)?(?P<type>.)")
@@ -34,7 +38,8 @@ _MARK = re.compile("\\0(\\d+)\\0")
 # By root builder what the f-strings that are being put together show, by the number of its mark: pieces of a text.
 _marks: WeakKeyDictionary[Any, dict[int, tuple[Any, ...]]] = WeakKeyDictionary()
 _numbers = itertools.count()
-_CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
+# By the numbers that syntax trees have for them.
+_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
 
 def _found() -> dict[int, tuple[Any, ...]]:
@@ -110,19 +115,21 @@ def _piece(string: Any) -> tuple[Any, None]:
     return string.wide(), None
 
 
-def _converted(value: Any, how: str | None) -> Any:
+def _converted(value: Any, how: int | None) -> Any:
     """What a conversion gives: that of ``f"{value!r}"``."""
     if how is None:
         return value
     function = _CONVERSIONS[how]
     if ctx.builder is None:
         return function(value)
-    if symbolic(value) is not None and not is_text(value) and not isinstance(value, list):
+    if type(value) is SymbolicTensor and not is_flag(value):
+        return StagedText((value, AS_STR if function is str else AS_REPR))
+    if type(value) is StagedNumber or is_flag(value):
         return StagedText((visible(value), ""))
     return OVERLOADS[function](value)
 
 
-def shown(value: Any, how: str | None = None) -> Any:
+def shown(value: Any, how: int | None = None) -> Any:
     """A value of an f-string; how: its conversion."""
     value = _converted(value, how)
     if ctx.builder is None:
@@ -135,7 +142,7 @@ def shown(value: Any, how: str | None = None) -> Any:
     return value if tensor is None or isinstance(value, list) else _Shown(tensor)
 
 
-def formatted(value: Any, spec: Any = "", how: str | None = None) -> Any:
+def formatted(value: Any, spec: Any = "", how: int | None = None) -> Any:
     """``format(value, spec)``, where either may be known only when the program runs."""
     value = _converted(value, how)
     if ctx.builder is None:
@@ -143,8 +150,9 @@ def formatted(value: Any, spec: Any = "", how: str | None = None) -> Any:
     if isinstance(spec, Choice):
         return select(spec, lambda each: formatted(value, each))
     if is_staged_text(spec):
-        if symbolic(value) is not None and not (is_text(value) or is_number(value)):
-            raise unknown("format", "the way to show a tensor must be known while tracing")
+        if type(value) is SymbolicTensor:
+            kind = value.dtype.np
+            return asked(lambda value, spec: shown_with(np.asarray(value, kind)[()], spec), value, spec, result="")
         return asked(format, value, spec, result="", raises=ValueError)
     if isinstance(value, Choice):
         return select(value, lambda each: format(each, spec))

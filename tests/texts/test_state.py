@@ -182,7 +182,8 @@ def test_known_states_are_indices_in_the_program() -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_texts_of_tensors_are_those_of_eager_code(mode: str) -> None:
     def f(x, n):
-        return f"{x:.3f}|{n:04d}", len(f"{n}"), f"{x}" == "0.1", "%.1f" % x, f"{n}".zfill(5)
+        shown = f"{x!r}|{x!s:>50}|" + str(n) + f"{n=}"
+        return f"{x:.3f}|{n:04d}", len(f"{n}"), f"{x}" == "0.1", "%.1f" % x, f"{n}".zfill(5), shown
 
     arguments = ag.constant(0.1), ag.constant(12)
     assert plain(MODES[mode](f)(*arguments)) == plain(f(*arguments))

@@ -17,6 +17,9 @@ from runtime import dtypes, nest
 from runtime.dtypes import DTypeLike
 from runtime.tensor import EagerTensor, Tensor
 
+# In place of format specifications: what `str` and `repr` give for the tensor.
+AS_STR, AS_REPR = "!s", "!r"
+
 
 class StandsForString:
     """What stands for a Python string of a trace. It is to string tensors what a `StagedNumber` is to those of numbers.
@@ -68,6 +71,17 @@ def decoded(value: Any) -> str:
     return item.decode() if isinstance(item, bytes) else item
 
 
+def shown_with(value: Any, spec: str) -> str:
+    """The text of a tensor's value, as a format specification says, or as `str` and `repr` show the tensor."""
+    tensor = EagerTensor(value)
+    if spec in _WHOLE:
+        return _WHOLE[spec](tensor)
+    return format(tensor, spec)
+
+
+_WHOLE: dict[str, Callable[[Any], str]] = {AS_STR: str, AS_REPR: repr}
+
+
 class StagedText(StandsForString, str):
     """A string made of ``pieces``: strings, and tensors with the way to format them.
 
@@ -114,4 +128,4 @@ class Formatted:
         value = values[self.index]
         if self.spec is None:
             return decoded(value)
-        return self.spec[int(value)] if isinstance(self.spec, tuple) else format(EagerTensor(value), self.spec)
+        return self.spec[int(value)] if isinstance(self.spec, tuple) else shown_with(value, self.spec)
