@@ -247,6 +247,13 @@ def as_string(text: Any) -> StagedString:
     return text if type(text) is StagedString else StagedString(convert_to_tensor(text, dtypes.string))
 
 
+def with_strings(value: Any) -> Any:
+    """A structure with strings that tensors hold in the place of choices of strings and of texts."""
+    if is_text(value):
+        return value if type(value) is str else as_string(value)
+    return _rebuilt(value, lambda _, item: with_strings(item))
+
+
 # --- variables of loops --------------------------------------------------------------------------------------------
 
 # What a variable's parts may be, by their labels.

@@ -31,7 +31,7 @@ def outcome(program: Callable[..., Any], argument: Any) -> Any:
     """The result of a call, or the class of the error that it raises."""
     try:
         return plain(program(argument))
-    except ag.errors.StagingError:
+    except (ag.errors.StagingError, ag.errors.OperatorNotAllowedInGraphError):
         raise
     except _ERRORS as error:
         return next(kind for kind in _ERRORS if isinstance(error, kind))

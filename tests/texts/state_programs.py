@@ -254,6 +254,251 @@ def lengths_of_texts(t):
     return longest, len(longest), longest[::-1]
 
 
+def by_words_in_nested_loops(t):
+    mode = "a"
+    n = 0
+    for v in t:
+        for k in range(3):
+            if mode == "a" and v > 0:
+                mode = "b"
+                break
+            elif mode == "b":
+                mode = "c"
+            n += len(mode)
+        else:
+            mode += "!"
+    return (mode, n)
+
+
+def the_one_before(t):
+    s = t0 = "x"
+    for v in t:
+        t0 = s
+        s = s.replace("x", "xy") if v > 0 else s[::-1]
+    return (s, t0, s is not None)
+
+
+def an_attribute_of_a_class(t):
+
+    class P:
+        name = "p"
+
+    p = P()
+    for v in t:
+        if v > 0:
+            p.name = p.name + "q"
+        else:
+            p.name = "r"
+    return p.name.upper()
+
+
+def in_dictionaries_of_a_list(t):
+    acc = []
+    for v in t:
+        acc.append({"name": "n" if v > 0 else "m", "v": v})
+    return ([a["name"] + "!" for a in acc], acc[0]["name"] == "n")
+
+
+def in_tuples_of_a_list(t):
+    acc = [("a", 1)]
+    for v in t:
+        if v > 0:
+            acc.append(("b" * 2, 2))
+    return [x.upper() + str(n) for x, n in acc]
+
+
+def grown_by_an_f_string(t):
+    d = {"x": "a"}
+    for v in t:
+        d["x"] = f"{d['x']}{len(d['x'])}"
+    return d
+
+
+def characters_in_a_loop(t):
+    s = "abc"
+    out = ""
+    for v in t:
+        for c in s:
+            if v > 0:
+                out += c
+            else:
+                out = c + out
+    return out
+
+
+def words_of_a_sentence(t):
+    s = "hello world"
+    if t[0] > 0:
+        s = "spam eggs ham"
+    words = s.split()
+    longest = ""
+    for w in words:
+        if len(w) > len(longest):
+            longest = w
+    return (longest, [w[0] for w in words], " ".join((w.title() for w in words)), sorted(words))
+
+
+def a_choice_of_choices(t):
+    a = "x" if t[0] > 0 else "y"
+    b = a if t[1] > 0 else "z"
+    return (a + b, a == b, {"x": 1, "y": 2, "z": 3}[b], (a, b) == ("x", "x"))
+
+
+def text_of_a_tensor(t):
+    assert t[0] < 100, f"bad {t[0]:.2f}"
+    msg = "ok"
+    if t[0] > 0:
+        msg = f"{t[0] * 2:.1f}"
+    return (msg + "!", len(msg))
+
+
+def set_by_a_helper(t):
+    s = "x"
+
+    def add(c):
+        nonlocal s
+        s += c
+
+    for v in t:
+        if v > 0:
+            add("p")
+        else:
+            add("nn")
+    return s
+
+
+def none_before_it_grows(t):
+    s = None
+    for v in t:
+        s = ("" if s is None else s) + ("p" if v > 0 else "n")
+    return s
+
+
+def a_key_in_an_expression(t):
+    kinds = {"pos": 0, "neg": 0}
+    for v in t:
+        kinds["pos" if v > 0 else "neg"] += 1
+    return (kinds, ",".join((f"{k}={v}" for k, v in kinds.items())))
+
+
+def the_first_that_holds(t):
+    s = ""
+    for v in t:
+        s = s or "first"
+        if v > 0:
+            s = s + "."
+    return (s, s and "yes")
+
+
+def digits(t):
+    s = "12"
+    if t[0] > 0:
+        s = "345"
+    n = 0
+    for c in s:
+        n = n * 10 + int(c)
+    return (n, n == int(s), float(s) / 2, sum(map(int, s)))
+
+
+def a_table_of_functions(t):
+    import math
+
+    s = "sin"
+    if t[0] > 0:
+        s = "cos"
+    f = {"sin": math.sin, "cos": math.cos}[s]
+    return f(0.0)
+
+
+def another_name_for_it(t):
+    x = "a"
+    y = x
+    if t[0] > 0:
+        x = "b"
+    return (x == y, x + y, y)
+
+
+def in_a_try(t):
+    s = "a"
+    for v in t:
+        try:
+            if v > 0:
+                raise ValueError(s)
+            s += "b"
+        except ValueError as e:
+            s = s + "c"
+    return s
+
+
+def _binary(n):
+    if n < 2:
+        return "1" if n > 0 else "0"
+    return _binary(n // 2) + ("1" if n % 2 > 0 else "0")
+
+
+def grown_by_calls(t):
+
+    def rec(s, n):
+        if n > 2:
+            return s
+        return rec(s + "a", n + 1)
+
+    return rec("z", t[0])
+
+
+def results_of_calls(t):
+
+    def rec(n):
+        if n > 2:
+            return "end"
+        if n > 1:
+            return "one"
+        return rec(n + 1) + "x"
+
+    r = rec(t[0])
+    return (r, r.upper(), len(r))
+
+
+def exchanged_by_calls(t):
+
+    def rec(n, mode):
+        if n > 2:
+            return mode
+        if mode == "a":
+            return rec(n + 1, "b")
+        return rec(n + 1, "a")
+
+    return rec(t[0], "a").upper()
+
+
+def ends_of_calls(t):
+
+    def rec(n):
+        if n > 2:
+            return "end"
+        if n > 1:
+            return "one"
+        return rec(n + 1)
+
+    r = rec(t[0])
+    return (r, r == "one", f"{r:>5}")
+
+
+def binary_digits(t):
+    return _binary(t[0] + 12.0)
+
+
+def texts_in_calls(t):
+
+    def rec(n, label):
+        if n > 2:
+            return f"{label}!"
+        return rec(n + 1, f"{label}.")
+
+    m = "q" if t[0] > 0 else "rr"
+    return (rec(t[0], m), len(rec(t[1], "p")))
+
+
 PROGRAMS = [
     each
     for name, each in list(globals().items())
