@@ -314,7 +314,9 @@ def outgrown(structure: Any, value: Any, label: str) -> dict[str, Alternatives]:
         if isinstance(structure, Choice) and structure.ag_alternatives.covers(value):
             return {}
         found = Alternatives.of(structure, value)
-        if Alternatives([each for each in found if each is not None]).are_texts and (len(found) > _MOST or (isinstance(value, Choice) and value.ag_is_made)):
+        if Alternatives([each for each in found if each is not None]).are_texts and (
+            len(found) > _MOST or (isinstance(value, Choice) and value.ag_is_made)
+        ):
             # Each iteration may make another string of the one before it.
             return {label: UNBOUNDED}
         return {label: _all_of(found)} if len(found) > 1 else {}

@@ -631,7 +631,6 @@ class Recursion:
         assert self.types is not None
         given, types = iter(tensors), iter(self.types)
 
-
         def put(leaf: Any) -> Any:
             if next(types) is None:
                 return leaf
