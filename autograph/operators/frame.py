@@ -38,6 +38,7 @@ from runtime.context import ctx
 from runtime.dataclass import dataclass
 from runtime.interpreter import require_writes
 from runtime.ops.staged_number import StagedNumber
+from runtime.ops.strings.staged_string import StagedString, StagedText
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
@@ -46,7 +47,22 @@ _METHODS_OF_C = frozenset({BuiltinMethodType, MethodWrapperType})
 # Where properties, static methods and the like keep their functions.
 _FUNCTIONS = ("__func__", "fget", "fset", "fdel", "func")
 _WITH_FUNCTIONS = (staticmethod, classmethod, property, cached_property, partialmethod)
-_ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor, StagedNumber})
+_ATOMS = frozenset(
+    {
+        int,
+        float,
+        bool,
+        str,
+        bytes,
+        complex,
+        type(None),
+        SymbolicTensor,
+        EagerTensor,
+        StagedNumber,
+        StagedString,
+        StagedText,
+    }
+)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from autograph.operators.structure import (
     same_fixed_parts,
     same_structure,
 )
-from autograph.operators.symbolic import describe, is_tensorable, number_of, placeholder, type_of
+from autograph.operators.symbolic import describe, is_tensorable, is_weak, number_of, placeholder, type_of
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
@@ -29,8 +29,9 @@ from runtime.extension_types.values import ExtensionType
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.flags import flagged, is_flag
-from runtime.ops.staged_number import StagedNumber
+from runtime.ops.staged_number import kind_of, staged_value
 from runtime.staged_list import Numbers, StagedList
+from runtime.tensor import SymbolicTensor
 from runtime.tensor_array import TensorArray
 from runtime.types import TensorType
 
@@ -52,6 +53,7 @@ class Leaf:
         self.type: TensorType | None = None
         self.number: DType | None = None
         self.is_flag = False
+        self.python_kind: type | None = None  # of what is there on some ways, if it is a tensor on others
         self.given: list[Any] = []  # the Python bools that stood for it
         self.flags: dict[tuple[str, int], Leaf] = {}
         self.absence: Absence | None = None  # what a flag tells
@@ -73,7 +75,7 @@ class Leaf:
     def resume(self, before: Leaf) -> None:
         """Takes the type that the same leaf had at the end of an earlier trace."""
         self.carried, self.type, self.number = before.carried, before.type, before.number
-        self.is_flag = before.is_flag
+        self.is_flag, self.python_kind = before.is_flag, before.python_kind
         self.flexible, self.guessed = before.flexible, False
         for key, flag in before.flags.items():
             if key not in self.flags:
@@ -91,7 +93,18 @@ class Leaf:
         """What the variable holds when the loop carries a tensor for it."""
         if self.is_flag:
             self.given.append(flagged(tensor, self.init))
-        return tensor if self.number is None else StagedNumber(tensor, self.number)
+        elif self.python_kind is not None and self.number is None:
+            tensor.chosen = None, self.python_kind(), SymbolicTensor(tensor.value, tensor.builder)
+        return tensor if self.number is None else staged_value(tensor, self.number)
+
+    def note_kind(self, result: Any) -> bool:
+        """Notes whether a tensor and a Python value come to stand in its place; gives whether that is new."""
+        before = self.python_kind
+        values = [each for each in (self.init, result) if each is not UNSET]
+        found = [kind for each in values for kind in _kinds(each)]
+        if None in found:
+            self.python_kind = next((kind for kind in found if kind is not None), before)
+        return self.python_kind is not before
 
     def is_no_flag(self) -> bool:
         """Notes that it may hold a boolean tensor that is no Python bool; gives whether a trace has relied on that."""
@@ -107,6 +120,14 @@ class Leaf:
         if has_dtype(self.init) and type_of(self.init).dtype is not self.type.dtype:
             return cast(self.init, self.type.dtype)  # Python numbers in a list
         return convert_to_tensor(self.init, self.type.dtype)
+
+
+def _kinds(value: Any) -> list[type | None]:
+    """The class of a Python value, None for a tensor; both for a tensor that was chosen from two such."""
+    if is_weak(value) or is_flag(value):
+        return [bool if is_flag(value) else kind_of(value)]
+    chosen = value.chosen if type(value) is SymbolicTensor else None
+    return [None] if chosen is None else [kind for side in chosen[1:] for kind in _kinds(side)]
 
 
 def _holds_array(value: Any) -> bool:

@@ -68,10 +68,12 @@ from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.flags import is_flag
-from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
+from runtime.ops.staged_number import StagedNumber, is_number, is_text, kind_of, kind_of_default, storage
+from runtime.ops.strings.staged_string import StagedString
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import as_shape, widen
 from runtime.staged_list import StagedList
+from runtime.tensor import SymbolicTensor
 from runtime.types import TensorType
 
 # Each round widens a type or adds a carry. A type goes from variable to variable (`z2 = z1; z1 = z0`) one a round, so a
@@ -535,6 +537,7 @@ class Loop:
                 raise changes_kind(leaf, result)
             leaf.carry_like(leaf.init)
             leaf.carry(*self.join(leaf, result))
+            leaf.note_kind(result)
             return False
         if given is result or same_python_value(leaf.init, result):
             return True
@@ -543,6 +546,7 @@ class Loop:
         before = leaf.type, leaf.number
         leaf.carry(*self.join(leaf, result))
         relied_on = not is_flag(result) and leaf.is_no_flag()
+        relied_on |= leaf.note_kind(result) and type(given) is SymbolicTensor and given.is_asked
         return before == (leaf.type, leaf.number) and not relied_on
 
     def join(self, leaf: Leaf, result: Any) -> tuple[TensorType, DType | None]:
@@ -550,12 +554,14 @@ class Loop:
         type_, number, found = leaf.type, leaf.number, type_of(result)
         assert type_ is not None
         shape = widen(type_.shape, found.shape)
+        if number is dtypes.string and is_text(result):
+            return found, number
         if number is not None and is_number(result):
             number = common_default(number, default_of(result))
             return TensorType(storage(number), ()), number
         if number is not None:
             # The body's tensor decides, if it can hold the number.
-            if not is_weak(result) and accepts(found.dtype, float if number.is_floating else int):
+            if not is_weak(result) and accepts(found.dtype, kind_of_default(number)):
                 return TensorType(found.dtype, shape), None
         elif is_weak(result) and accepts(type_.dtype, kind_of(result)):
             return TensorType(type_.dtype, shape), None
@@ -580,7 +586,7 @@ class Loop:
 
     def count_trips(self, body: Region, after: dict[Leaf, Any]) -> None:
         """Ends the loop after the number of iterations that its body has asked for: it carries how many there were."""
-        given = [each.tensor if isinstance(each, StagedNumber) else each for each in self.given]
+        given = [each.tensor if type(each) in (StagedNumber, StagedString) else each for each in self.given]
         starts = {tensor.value: leaf.start for leaf, tensor in zip(self.carried, given)}
         found = before_loop(self.options.limit, body.builder, starts)
         limit = cast(convert_to_tensor(found), dtypes.int32)

@@ -23,6 +23,7 @@ from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of, identity
 from autograph.operators.left_numbers import note_number
 from runtime.ops.staged_number import StagedNumber
+from runtime.ops.strings.staged_string import StandsForString
 from runtime.python_text import python_ast
 from runtime.staged_list import StagedList
 from runtime.tensor import SymbolicTensor, Tensor
@@ -157,7 +158,8 @@ class PathSlot(Slot):
 
     def is_no_place(self) -> bool:
         """Whether this is an item that a list of Python's doesn't have, or a part of one, or at an index that is known
-        only when the program runs; or in a dictionary at a member of an enum, for which there may be a choice later.
+        only when the program runs; or in a dictionary at a string that isn't known, or at a member of an enum, for
+        which there may be a choice later.
 
         There is nothing to set; a list or dictionary that gets the item has changed as a whole.
         """
@@ -166,7 +168,7 @@ class PathSlot(Slot):
         except (AttributeError, LookupError) as error:
             return isinstance(error, IndexError)
         if self.kind == "[" and isinstance(owner, dict):
-            return isinstance(key, Enum) or hasattr(type(key), "__tf_flatten__")
+            return isinstance(key, (Enum, StandsForString)) or hasattr(type(key), "__tf_flatten__")
         if self.kind != "[" or type(owner) is not list:
             return False
         if type(key) is int:
