@@ -29,6 +29,8 @@ from autograph.operators.iterators import Position, Positioned, is_of_c, outside
 from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
 from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
+from autograph.operators.makeup import Defaults, makeup_of, refuse_exchange
+from autograph.operators.opaque import Answer, answer_of, referents
 from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import children, flatten, rebuild, stands_for, which
@@ -129,8 +131,10 @@ class Frame:
         self.before = [(cell, read_cell(cell)) for name, cell in direct.items() if name in written]
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
         self.objects: list[Holding] = []
+        self.answers: list[Answer] = []
         self.takes_made = False  # whether an attribute that comes to be in the blocks, and holds a number, is state
         self._kept: set[Any] = set()  # the places of those that stayed
+        self._made: set[int] = set()  # the ids of objects and containers that came to be there, and stay
         self._classes: dict[int, Holding] = {}  # by id
         self._modules: dict[int, Holding] = {}  # by id of the dictionary of a module's variables
         self._names: list[Names] = []  # in the code that is reached
@@ -162,15 +166,25 @@ class Frame:
             now = slot.get()
             if isinstance(now, StagedList) and moved(before) is now:
                 continue  # the same list in its staged form, whose contents are state anyway
-            if now is not before and self._is_state(before, now):
+            is_of_made = isinstance(slot, AttributeSlot) and id(slot.owner) in self._made
+            if now is not before and (is_of_made or self._is_state(before, now, slot)):
                 make = partial(_made_in_block, slot) if slot.place in self._kept else lambda slot=slot: slot
+                make = partial(_made_and_changed, slot.label) if is_of_made else make
                 found.append(Change(make, now, slot.place, frozenset({slot.place})))
+        for each in self.objects:
+            for name in each.exchanged():
+                place = "makeup", id(each.owner), name
+                found.append(Change(partial(refuse_exchange, each.label(name), name), None, place, frozenset({place})))
+        for answer in self.answers:
+            if answer.changed():
+                found.append(Change(answer.refuse, None, answer.place, frozenset({answer.place})))
         for snapshot in self.containers:
             if snapshot.changed() and not self._is_of_library(snapshot):
                 places = frozenset(snapshot.changed_places())
+                is_of_made = id(snapshot.owner) in self._made
                 found.append(
                     Change(
-                        snapshot.slot,
+                        partial(_made_and_changed, snapshot.label) if is_of_made else snapshot.slot,
                         contents(snapshot.owner),
                         ContentSlot(snapshot.label, snapshot.owner).place,
                         places,
@@ -261,9 +275,12 @@ class Frame:
     def restore(self) -> None:
         """Puts everything back, save what is no state of the program (objects made while tracing stay)."""
         self._keep_flags()
+        for each in self.objects:
+            if each.exchanged():
+                each.put_makeup_back()
         for slot, held, before in list(self.changed_far_slots()):
             now = slot.get()
-            if now is not before and self._is_state(before, now):
+            if now is not before and self._is_state(before, now, slot):
                 slot.set(held)
         for snapshot in self.containers:
             staged = moved(snapshot.owner)
@@ -374,9 +391,45 @@ class Frame:
                     found = True
         return found
 
-    def _is_state(self, before: Any, now: Any) -> bool:
+    def adopt_made(self) -> bool:
+        """Watches from now on what has come to be in the last trace of a block and stays; gives whether there is any.
+
+        An object that is made on first use does nothing to the next traces, which find it. If they change it, the block
+        has changed it after making it, and that is refused: nobody knows any more what it was when it was made.
+        """
+        if ctx.created != self._created:
+            return False  # objects with variables, of which the function is traced again
+        made: list[tuple[Slot, Any]] = []
+        for index, (name, cell, before) in enumerate(self.far_cells):
+            slot = CellSlot(name, cell)
+            if self._is_made(before, before, slot):
+                self.far_cells[index] = name, cell, slot.get()
+                made.append((slot, slot.get()))
+        for each in self.objects:
+            own = library_attributes(type(each.owner))
+            for key, before, now in list(each.changed()):
+                slot, read = each.slot(key), self._inherited(each.owner, key) if before is UNSET else before
+                is_known = id(each.owner) in self._made or _is_private(key, own)
+                if not is_known and self._is_made(before, read, slot):
+                    each.before[key] = now
+                    made.append((slot, now))
+        known = {id(owner) for owner in self.owners()}
+        for slot, now in made:
+            self._kept.add(slot.place)
+            self._reach(slot.label, now)
+        self._reach_waiting()
+        self._made.update(id(owner) for owner in self.owners() if id(owner) not in known)
+        return bool(made)
+
+    def _is_made(self, held: Any, before: Any, slot: Slot) -> bool:
+        """Whether a place got an object, or another value that stays, on first use."""
+        now = slot.get()
+        is_first = (held is None or held is UNSET) and now is not None and now is not UNSET
+        return is_first and not _is_number(now) and not self._is_state(before, now, slot)
+
+    def _is_state(self, before: Any, now: Any, slot: Slot) -> bool:
         """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
-        if _holds_symbolic(now):
+        if _holds_symbolic(now) or (isinstance(slot, AttributeSlot) and slot.is_always_there):
             return True
         if before is UNSET:
             return self.takes_made and _is_number(now) and ctx.created == self._created
@@ -413,13 +466,14 @@ class Frame:
             if is_library_function(value):
                 # Its variables are its own business (a cache); the user's functions that it calls aren't.
                 for cell in value.__closure__ or ():
-                    if isinstance(read_cell(cell), (FunctionType, MethodType)):
+                    if callable(read_cell(cell)):
                         self._reach(name, read_cell(cell))
             else:
                 self._reach_closure(value)
                 self._reach_globals(value.__code__, value.__globals__)
                 self._reach_defaults(value)
                 self._hold(name, value)
+                self._hold(name, value, Defaults(value))
         elif kind is MethodType:
             self._reach(name, value.__self__)
             self._reach(name, value.__func__)
@@ -451,6 +505,17 @@ class Frame:
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:
                 self.arrays.append(value)
+            if hasattr(value, "__dict__"):
+                self._hold(name, value)
+        elif (found := referents(value)) is not None:
+            for step, each in found:
+                self._reach(Way(name, step), each)
+            if attributes_of(value) is not None:
+                self._hold(name, value)
+        elif (ask := answer_of(value)) is not None:
+            self.answers.append(Answer(name, value, ask))
+            if attributes_of(value) is not None:
+                self._hold(name, value)
         elif not is_library(kind.__module__) and attributes_of(value) is not None:
             own = library_attributes(kind)
             for key, item in self._hold(name, value).items():
@@ -462,7 +527,8 @@ class Frame:
         """Remembers the attributes of an object, and reaches what they hold; gives them."""
         attributes = attributes_of(value) if attributes is None else attributes
         assert attributes is not None
-        holding = Holding(name, value, attributes, dict(attributes))
+        makeup = {} if isinstance(attributes, (Defaults, SomeItems)) else makeup_of(value)
+        holding = Holding(name, value, attributes, dict(attributes), makeup, isinstance(attributes, Defaults))
         self.objects.append(holding)
         for key, item in holding.before.items():
             if type(item) not in _ATOMS and not is_internal(value, key):
@@ -578,6 +644,15 @@ def _made_in_block(slot: Slot) -> Slot:
         location=user_location(),
         cause="the loop's body is traced for all iterations at once, but in the first one there is no value yet",
         fix=f"give '{slot.label}' a value before the loop",
+    )
+
+
+def _made_and_changed(label: str) -> Slot:
+    raise StagingError(
+        f"'{label}' belongs to what a branch or loop on tensors makes when it is first needed, and changes there",
+        location=user_location(),
+        cause="the block is traced at once for all times that it runs, of which only the first makes the object",
+        fix="make the object before the branch or loop",
     )
 
 

@@ -9,6 +9,7 @@ import enum
 import sys
 from collections.abc import Iterator, MutableMapping
 from contextvars import ContextVar
+from dataclasses import field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -16,6 +17,7 @@ from autograph.operators.attributes import ContextValue, identity, inherited
 from autograph.operators.iterators import Positioned
 from autograph.operators.left_numbers import note_number
 from autograph.operators.libraries import LIBRARIES
+from autograph.operators.makeup import makeup_of
 from autograph.operators.state import UNSET, Slot
 from runtime.by_code import remembered
 from runtime.bytecode import globals_set
@@ -49,7 +51,12 @@ class Way:
 
 
 class AttributeSlot(Slot):
-    """An attribute of one object, whatever the way to it."""
+    """An attribute of one object, whatever the way to it.
+
+    is_always_there  that it was None doesn't mean that it had yet to be made
+    """
+
+    is_always_there = False
 
     def __init__(self, label: str, owner: Any, attributes: MutableMapping[str, Any], name: str) -> None:
         super().__init__(label)
@@ -77,13 +84,17 @@ class AttributeSlot(Slot):
 class Holding:
     """An object and the attributes that it had.
 
-    way  how it is reached; None for a module's variables, which are reached by their own names
+    way       how it is reached; None for a module's variables, which are reached by their own names
+    makeup    what it was made of beside them, see `makeup_of`
+    is_whole  whether it always has all of these attributes
     """
 
     way: str | Way | None
     owner: Any
     attributes: MutableMapping[str, Any]
     before: dict[str, Any]
+    makeup: dict[str, Any] = field(default_factory=dict)
+    is_whole: bool = False
 
     def label(self, key: str) -> str:
         """How an attribute is reached."""
@@ -93,7 +104,9 @@ class Holding:
 
     def slot(self, key: str) -> AttributeSlot:
         """An attribute as state."""
-        return AttributeSlot(self.label(key), self.owner, self.attributes, key)
+        slot = AttributeSlot(self.label(key), self.owner, self.attributes, key)
+        slot.is_always_there = self.is_whole
+        return slot
 
     def is_changed(self) -> bool:
         """Whether an attribute is another object than before."""
@@ -109,6 +122,25 @@ class Holding:
                 before, now = self.before.get(key, UNSET), self.attributes.get(key, UNSET)
                 if now is not before:
                     yield key, before, now
+
+    def exchanged(self) -> list[str]:
+        """The parts of its makeup that are others than before."""
+        makeup = self.makeup
+        if not makeup:
+            return []
+        now = makeup_of(self.owner)
+        found = [name for name, part in makeup.items() if now.get(name, UNSET) is not part]
+        # Python itself adds some to a class when it is asked for them, but no methods.
+        return found + [name for name, part in now.items() if name not in makeup and type(part) is FunctionType]
+
+    def put_makeup_back(self) -> None:
+        """Gives the object the makeup that it had."""
+        for name in self.exchanged():
+            give = type.__setattr__ if isinstance(self.owner, type) else setattr
+            if name in self.makeup:
+                give(self.owner, name, self.makeup[name])
+            else:
+                type.__delattr__(self.owner, name)
 
     @property
     def is_single(self) -> bool:

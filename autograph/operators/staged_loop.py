@@ -158,9 +158,11 @@ class Loop:
 
         None where the loop around has to be traced again anyway: then this one has gone on with the types found so far.
         """
-        rounds = 0
-        while rounds < _ROUNDS + _ROUNDS_EACH * len(self.leaves):
+        rounds, most = 0, _ROUNDS + _ROUNDS_EACH * len(self.leaves)
+        while rounds < most:
             rounds += 1
+            if rounds <= _ROUNDS:  # what still grows then grows without end
+                most = _ROUNDS + _ROUNDS_EACH * len(self.leaves)
             try:
                 settled = self.attempt()
             except (NeedsAttributes, NeedsStagedLists):
@@ -435,7 +437,7 @@ class Loop:
     def discover(self, images: Images) -> None:
         """Finds out what else has changed: more state, or a list that has grown."""
         self.discovered = []
-        self.has_made = self.frame.keep_made()
+        self.has_made = self.frame.keep_made() | self.frame.adopt_made()
         before = {id(snapshot.owner): snapshot.before for snapshot in self.frame.containers}
         for slot, now in self.frame.changes(self.known):
             owner = slot.owner if isinstance(slot, ContentSlot) else None

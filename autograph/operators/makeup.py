@@ -1,0 +1,78 @@
+"""What an object is made of beside its attributes: its class, a function's code, a class's bases and special methods.
+
+    box.__class__ = Other          refused in a staged block: what an object is decides what is traced
+    f.__defaults__ = (f() + v,)    state, like an attribute of the function
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from contextvars import ContextVar
+from types import FunctionType, ModuleType
+from typing import Any
+
+from autograph.errors import StagingError, user_location
+
+_FIXES = {
+    "__class__": "keep what differs in an attribute, and let the methods look at that",
+    "__code__": "keep the functions in a variable, and call that",
+    "__dict__": "set the attributes themselves, or use vars(x).update(...)",
+}
+# Parts of a function that are state like its attributes; those that aren't, and can only be exchanged as a whole.
+_DEFAULTS = ("__defaults__", "__kwdefaults__")
+_OF_FUNCTIONS = ("__code__", "__name__", "__doc__")
+_OF_CLASSES = ("__bases__", "__name__")
+
+
+class Defaults(MutableMapping[str, Any]):
+    """The default arguments of a function, as attributes."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _DEFAULTS:
+            raise KeyError(name)
+        return getattr(self.function, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self.function, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self.function, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_DEFAULTS)
+
+    def __len__(self) -> int:
+        return len(_DEFAULTS)
+
+
+def makeup_of(owner: Any) -> dict[str, Any]:
+    """What an object is made of beside its attributes: its class and the dictionary of its attributes; the code of a
+    function; the bases of a class, and its special methods."""
+    if isinstance(owner, FunctionType):
+        return {name: getattr(owner, name) for name in _OF_FUNCTIONS}
+    if isinstance(owner, type):
+        special = {name: part for name, part in vars(owner).items() if name.startswith("__") and name.endswith("__")}
+        return {**special, **{name: getattr(owner, name) for name in _OF_CLASSES}}
+    if isinstance(owner, (ModuleType, ContextVar)):
+        return {}
+    attributes = getattr(owner, "__dict__", None)
+    return {"__class__": type(owner), **({"__dict__": attributes} if type(attributes) is dict else {})}
+
+
+def is_of_makeup(owner: Any, name: str) -> bool:
+    """Whether an attribute is part of an object's makeup."""
+    return name.startswith("__") and name.endswith("__") and name in makeup_of(owner)
+
+
+def refuse_exchange(label: str, name: str) -> Any:
+    """Raises the StagingError for a part of an object's makeup that a staged block exchanges."""
+    raise StagingError(
+        f"'{label}' is exchanged in a branch or loop on tensors",
+        location=user_location(),
+        cause="whether and how often that happens is known only at run time, but what an object is made of decides "
+        "what is traced",
+        fix=_FIXES.get(name, f"set '{label}' outside of the staged code, and let an attribute say what is meant there"),
+    )
