@@ -413,13 +413,17 @@ class Frame:
                 if not is_known and self._is_made(before, read, slot):
                     each.before[key] = now
                     made.append((slot, now))
-        known = {id(owner) for owner in self.owners()}
         for slot, now in made:
             self._kept.add(slot.place)
-            self._reach(slot.label, now)
+            self.watch(slot.label, now)
+        return bool(made)
+
+    def watch(self, label: str, made: Any) -> None:
+        """Refuses changes of what has come to be in the last trace of a block, and of what can be reached from it."""
+        known = {id(owner) for owner in self.owners()}
+        self._reach(label, made)
         self._reach_waiting()
         self._made.update(id(owner) for owner in self.owners() if id(owner) not in known)
-        return bool(made)
 
     def _is_made(self, held: Any, before: Any, slot: Slot) -> bool:
         """Whether a place got an object, or another value that stays, on first use."""

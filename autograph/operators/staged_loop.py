@@ -483,6 +483,8 @@ class Loop:
                 if value is not structure:
                     with builder:
                         variable.adopt(value)
+                    for leaf in variable.parts:
+                        self.frame.watch(leaf.label, leaf.init)
                     self.need_check(variable)
                     stable = False
                 continue
