@@ -9,6 +9,7 @@ are state like any other. So are the contents of lists and dictionaries (see con
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
@@ -20,11 +21,21 @@ import numpy as np
 
 from autograph.errors import StagingError, StagingValueError, raised_at, user_location
 from autograph.operators.aliases import Holder, is_exchanged
-from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, twin
+from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, is_method, twin
 from autograph.operators.calls import is_library as is_library_function
 from autograph.operators.containers import CONTAINERS, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
-from autograph.operators.holdings import AttributeSlot, Holding, Names, Way, is_internal, is_library, is_users, names_of
+from autograph.operators.holdings import (
+    AttributeSlot,
+    Holding,
+    Names,
+    Way,
+    is_internal,
+    is_library,
+    is_ours,
+    is_users,
+    names_of,
+)
 from autograph.operators.iterators import Position, Positioned, is_of_c, outside, taking_from
 from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
 from autograph.operators.libraries import library_attributes
@@ -232,7 +243,7 @@ class Frame:
                 if isinstance(owner, list) and staged is not None:
                     images.became(staged, owner)
         for each in self.objects:
-            if not each.is_single and each.is_changed():
+            if not (each.is_single or isinstance(each.owner, CONTAINERS)) and each.is_changed():
                 images.add(each.owner, dict(each.attributes))
         return images
 
@@ -435,6 +446,8 @@ class Frame:
         """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
         if _holds_symbolic(now) or (isinstance(slot, AttributeSlot) and slot.is_always_there):
             return True
+        if before is UNSET and isinstance(slot, AttributeSlot) and is_method(slot.owner, slot.name):
+            return True
         if before is UNSET:
             return self.takes_made and _is_number(now) and ctx.created == self._created
         if before is None and not _is_value(now):
@@ -484,6 +497,17 @@ class Frame:
         elif kind in _METHODS_OF_C:
             if not isinstance(value.__self__, ModuleType):
                 self._reach(Way(name, ".__self__"), value.__self__)
+        elif (found := referents(value)) is not None:
+            for step, each in found:
+                self._reach(Way(name, step), each)
+            if kind.__dictoffset__:
+                self._hold(name, value)
+        elif (ask := answer_of(value)) is not None:
+            self.answers.append(Answer(name, value, ask))
+            if is_of_c(value):  # a stream gives lines
+                self.iterators.append(value)
+            if kind.__dictoffset__:
+                self._hold(name, value)
         elif isinstance(value, ContextVar):
             self._hold(name, value, ContextValue(value))
         elif isinstance(value, partial):
@@ -493,6 +517,8 @@ class Frame:
             if not isinstance(value, tuple):
                 self.containers.append(Snapshot(name, value))
                 self._reach(name, moved(value))
+            if not is_library(kind.__module__) and hasattr(value, "__dict__"):
+                self._hold(name, value)
             if isinstance(value, (list, tuple, deque)):
                 for index, item in enumerate(value):
                     if type(item) not in _ATOMS:
@@ -510,15 +536,6 @@ class Frame:
             if value.flags.writeable:
                 self.arrays.append(value)
             if hasattr(value, "__dict__"):
-                self._hold(name, value)
-        elif (found := referents(value)) is not None:
-            for step, each in found:
-                self._reach(Way(name, step), each)
-            if attributes_of(value) is not None:
-                self._hold(name, value)
-        elif (ask := answer_of(value)) is not None:
-            self.answers.append(Answer(name, value, ask))
-            if attributes_of(value) is not None:
                 self._hold(name, value)
         elif not is_library(kind.__module__) and attributes_of(value) is not None:
             own = library_attributes(kind)
@@ -583,10 +600,16 @@ class Frame:
 
     def _reach_module(self, module: ModuleType, names: Names) -> None:
         """What code with some names can reach in a module, and change there."""
-        if not is_users(module.__name__) or (id(module), id(names)) in self._seen_modules:
+        if (id(module), id(names)) in self._seen_modules:
             return
         self._seen_modules[id(module), id(names)] = names
         namespace = vars(module)
+        if not is_users(module.__name__):
+            if names.assigned and not is_ours(module.__name__):
+                self._hold_globals(namespace, names.assigned)
+            if module is os and "environ" in names.read:
+                self._reach("os.environ", os.environ)
+            return
         self._hold_globals(namespace, names.attributes)
         for name in names.read:
             value = namespace.get(name)

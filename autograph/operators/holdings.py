@@ -20,7 +20,7 @@ from autograph.operators.libraries import LIBRARIES
 from autograph.operators.makeup import makeup_of
 from autograph.operators.state import UNSET, Slot
 from runtime.by_code import remembered
-from runtime.bytecode import globals_set
+from runtime.bytecode import attributes_set, globals_set
 from runtime.dataclass import dataclass
 
 # Code that names one of these can set a variable of its module whose name isn't written there.
@@ -129,14 +129,14 @@ class Holding:
         if not makeup:
             return []
         now = makeup_of(self.owner)
-        found = [name for name, part in makeup.items() if now.get(name, UNSET) is not part]
+        found = [name for name, part in makeup.items() if not _is_one(now.get(name, UNSET), part)]
         # Python itself adds some to a class when it is asked for them, but no methods.
         return found + [name for name, part in now.items() if name not in makeup and type(part) is FunctionType]
 
     def put_makeup_back(self) -> None:
         """Gives the object the makeup that it had."""
         for name in self.exchanged():
-            give = type.__setattr__ if isinstance(self.owner, type) else setattr
+            give = type.__setattr__ if isinstance(self.owner, type) else object.__setattr__
             if name in self.makeup:
                 give(self.owner, name, self.makeup[name])
             else:
@@ -148,6 +148,11 @@ class Holding:
         return self.way is None or isinstance(self.owner, _SINGLE)
 
 
+def _is_one(now: Any, before: Any) -> bool:
+    """Whether part of a makeup is still what it was; classes of C code make a new text of their name each time."""
+    return now is before or (type(before) is str and now == before)
+
+
 @dataclass
 class Names:
     """The names in a function's code, and in that of the functions in it.
@@ -155,11 +160,13 @@ class Names:
     read        those of global variables and attributes
     stored      the variables of its module that it sets; None if these may be any
     attributes  the attributes that it may set; None if these may be any
+    assigned    those that it does set, as far as their names stand there
     """
 
     read: tuple[str, ...]
     stored: frozenset[str] | None
     attributes: frozenset[str] | None
+    assigned: frozenset[str]
 
 
 @remembered(4096)
@@ -167,19 +174,28 @@ def names_of(code: CodeType) -> Names:
     """The names of global variables and attributes in some code."""
     read = dict.fromkeys(code.co_names)
     stored: frozenset[str] | None = globals_set(code)
+    assigned = attributes_set(code)
+    if "setattr" in read:
+        assigned |= {each for each in code.co_consts if type(each) is str and each.isidentifier()}
     for nested in code.co_consts:
         if isinstance(nested, CodeType):
             inner = names_of(nested)
             read.update(dict.fromkeys(inner.read))
+            assigned |= inner.assigned
             stored = None if stored is None or inner.stored is None else stored | inner.stored
     if not _GIVE_NAMESPACES.isdisjoint(code.co_names):
         stored = None
-    return Names(tuple(read), stored, frozenset(read) if _GIVE_ATTRIBUTES.isdisjoint(read) else None)
+    return Names(tuple(read), stored, frozenset(read) if _GIVE_ATTRIBUTES.isdisjoint(read) else None, assigned)
 
 
 def is_library(module: Any) -> bool:
     """Whether a module, by its name, is one of a library's whose functions run as they are, or unknown."""
     return not isinstance(module, str) or module.partition(".")[0] in LIBRARIES or module == "builtins"
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module, by its name, is one of this project's."""
+    return module.partition(".")[0] in ("autograph", "runtime")
 
 
 def is_users(module: Any) -> bool:

@@ -55,11 +55,13 @@ def makeup_of(owner: Any) -> dict[str, Any]:
         return {name: getattr(owner, name) for name in _OF_FUNCTIONS}
     if isinstance(owner, type):
         special = {name: part for name, part in vars(owner).items() if name.startswith("__") and name.endswith("__")}
-        return {**special, **{name: getattr(owner, name) for name in _OF_CLASSES}}
+        return {**special, **{name: type.__dict__[name].__get__(owner) for name in _OF_CLASSES}}
     if isinstance(owner, (ModuleType, ContextVar)):
         return {}
     attributes = getattr(owner, "__dict__", None)
-    return {"__class__": type(owner), **({"__dict__": attributes} if type(attributes) is dict else {})}
+    # Some classes make another dictionary whenever they are asked.
+    is_its_own = type(attributes) is dict and getattr(owner, "__dict__", None) is attributes
+    return {"__class__": type(owner), "__dict__": attributes} if is_its_own else {"__class__": type(owner)}
 
 
 def is_of_makeup(owner: Any, name: str) -> bool:
