@@ -163,7 +163,9 @@ def inherited(value: Any, name: str, missing: Any) -> Any:
 
 def is_method(owner: Any, name: str) -> bool:
     """Whether an object, or a class, gets a method of a name from a class above it."""
-    return isinstance(next((vars(kind)[name] for kind in classes_above(owner) if name in vars(kind)), None), FunctionType)
+    return isinstance(
+        next((vars(kind)[name] for kind in classes_above(owner) if name in vars(kind)), None), FunctionType
+    )
 
 
 def identity(value: Any) -> int:

@@ -40,7 +40,7 @@ from autograph.operators.iterators import Position, Positioned, is_of_c, outside
 from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
 from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
-from autograph.operators.makeup import Defaults, makeup_of, refuse_exchange
+from autograph.operators.makeup import Parts, makeup_of, refuse_change_of_new, refuse_exchange, refuse_first_value
 from autograph.operators.opaque import Answer, answer_of, referents
 from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
@@ -179,8 +179,8 @@ class Frame:
                 continue  # the same list in its staged form, whose contents are state anyway
             is_of_made = isinstance(slot, AttributeSlot) and id(slot.owner) in self._made
             if now is not before and (is_of_made or self._is_state(before, now, slot)):
-                make = partial(_made_in_block, slot) if slot.place in self._kept else lambda slot=slot: slot
-                make = partial(_made_and_changed, slot.label) if is_of_made else make
+                make = partial(refuse_first_value, slot.label) if slot.place in self._kept else lambda slot=slot: slot
+                make = partial(refuse_change_of_new, slot.label) if is_of_made else make
                 found.append(Change(make, now, slot.place, frozenset({slot.place})))
         for each in self.objects:
             for name in each.exchanged():
@@ -195,7 +195,7 @@ class Frame:
                 is_of_made = id(snapshot.owner) in self._made
                 found.append(
                     Change(
-                        partial(_made_and_changed, snapshot.label) if is_of_made else snapshot.slot,
+                        partial(refuse_change_of_new, snapshot.label) if is_of_made else snapshot.slot,
                         contents(snapshot.owner),
                         ContentSlot(snapshot.label, snapshot.owner).place,
                         places,
@@ -405,17 +405,17 @@ class Frame:
     def adopt_made(self) -> bool:
         """Watches from now on what has come to be in the last trace of a block and stays; gives whether there is any.
 
-        An object that is made on first use does nothing to the next traces, which find it. If they change it, the block
-        has changed it after making it, and that is refused: nobody knows any more what it was when it was made.
+        An object that is made on first use does nothing to the next traces, which find it. If they change it, that is
+        refused: nobody knows any more what it was when it was made.
         """
         if ctx.created != self._created:
             return False  # objects with variables, of which the function is traced again
         made: list[tuple[Slot, Any]] = []
         for index, (name, cell, before) in enumerate(self.far_cells):
-            slot = CellSlot(name, cell)
-            if self._is_made(before, before, slot):
-                self.far_cells[index] = name, cell, slot.get()
-                made.append((slot, slot.get()))
+            variable = CellSlot(name, cell)
+            if self._is_made(before, before, variable):
+                self.far_cells[index] = name, cell, variable.get()
+                made.append((variable, variable.get()))
         for each in self.objects:
             own = library_attributes(type(each.owner))
             for key, before, now in list(each.changed()):
@@ -424,9 +424,9 @@ class Frame:
                 if not is_known and self._is_made(before, read, slot):
                     each.before[key] = now
                     made.append((slot, now))
-        for slot, now in made:
-            self._kept.add(slot.place)
-            self.watch(slot.label, now)
+        for place, item in made:
+            self._kept.add(place.place)
+            self.watch(place.label, item)
         return bool(made)
 
     def watch(self, label: str, made: Any) -> None:
@@ -490,7 +490,7 @@ class Frame:
                 self._reach_globals(value.__code__, value.__globals__)
                 self._reach_defaults(value)
                 self._hold(name, value)
-                self._hold(name, value, Defaults(value))
+                self._hold(name, value, Parts(value))
         elif kind is MethodType:
             self._reach(name, value.__self__)
             self._reach(name, value.__func__)
@@ -500,14 +500,12 @@ class Frame:
         elif (found := referents(value)) is not None:
             for step, each in found:
                 self._reach(Way(name, step), each)
-            if kind.__dictoffset__:
-                self._hold(name, value)
+            self._hold_if_any(name, value)
         elif (ask := answer_of(value)) is not None:
             self.answers.append(Answer(name, value, ask))
             if is_of_c(value):  # a stream gives lines
                 self.iterators.append(value)
-            if kind.__dictoffset__:
-                self._hold(name, value)
+            self._hold_if_any(name, value)
         elif isinstance(value, ContextVar):
             self._hold(name, value, ContextValue(value))
         elif isinstance(value, partial):
@@ -517,8 +515,8 @@ class Frame:
             if not isinstance(value, tuple):
                 self.containers.append(Snapshot(name, value))
                 self._reach(name, moved(value))
-            if not is_library(kind.__module__) and hasattr(value, "__dict__"):
-                self._hold(name, value)
+            if not is_library(kind.__module__):
+                self._hold_if_any(name, value)
             if isinstance(value, (list, tuple, deque)):
                 for index, item in enumerate(value):
                     if type(item) not in _ATOMS:
@@ -535,8 +533,10 @@ class Frame:
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:
                 self.arrays.append(value)
-            if hasattr(value, "__dict__"):
-                self._hold(name, value)
+            self._hold_if_any(name, value)
+        elif isinstance(value, BaseException):
+            self._hold(name, value)
+            self._hold(name, value, Parts(value))
         elif not is_library(kind.__module__) and attributes_of(value) is not None:
             own = library_attributes(kind)
             for key, item in self._hold(name, value).items():
@@ -548,13 +548,18 @@ class Frame:
         """Remembers the attributes of an object, and reaches what they hold; gives them."""
         attributes = attributes_of(value) if attributes is None else attributes
         assert attributes is not None
-        makeup = {} if isinstance(attributes, (Defaults, SomeItems)) else makeup_of(value)
-        holding = Holding(name, value, attributes, dict(attributes), makeup, isinstance(attributes, Defaults))
+        makeup = {} if isinstance(attributes, (Parts, SomeItems)) else makeup_of(value)
+        holding = Holding(name, value, attributes, dict(attributes), makeup, isinstance(attributes, Parts))
         self.objects.append(holding)
         for key, item in holding.before.items():
             if type(item) not in _ATOMS and not is_internal(value, key):
                 self._reach(name if isinstance(value, ContextVar) else Way(name, f".{key}"), item)
         return holding.before
+
+    def _hold_if_any(self, name: str | Way, value: Any) -> None:
+        """The same for an object of a class of C code, or one derived from it, which may have attributes, too."""
+        if type(value).__dictoffset__:
+            self._hold(name, value)
 
     def _reach_class(self, kind: type) -> None:
         """The attributes of a class and its bases, and what its methods can reach."""
@@ -663,24 +668,6 @@ def _functions_of(member: Any) -> list[Any]:
     if not isinstance(member, _WITH_FUNCTIONS):  # asking another object for an attribute may do anything
         return []
     return [each for each in (getattr(member, name, None) for name in _FUNCTIONS) if isinstance(each, FunctionType)]
-
-
-def _made_in_block(slot: Slot) -> Slot:
-    raise StagingError(
-        f"'{slot.label}' gets its first value in a loop on tensors, and changes in the next iterations",
-        location=user_location(),
-        cause="the loop's body is traced for all iterations at once, but in the first one there is no value yet",
-        fix=f"give '{slot.label}' a value before the loop",
-    )
-
-
-def _made_and_changed(label: str) -> Slot:
-    raise StagingError(
-        f"'{label}' belongs to what a branch or loop on tensors makes when it is first needed, and changes there",
-        location=user_location(),
-        cause="the block is traced at once for all times that it runs, of which only the first makes the object",
-        fix="make the object before the branch or loop",
-    )
 
 
 def _is_private(name: str, own: Collection[str]) -> bool:

@@ -16,6 +16,7 @@ import builtins
 import contextlib
 import copy
 import datetime
+import io
 import os
 import random
 import types
@@ -30,7 +31,7 @@ from autograph.errors import StagingError, user_location
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.frame import Frame
 from autograph.operators.items import item
-from autograph.operators.opaque import cached, is_cache
+from autograph.operators.opaque import cached, is_cache, refuse_read
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes, nest
 from runtime.context import ctx
@@ -77,6 +78,8 @@ def impure(callee: Any) -> Callable[..., Any] | None:
         return lambda *given, **options: _drawn(callee, owner, name, given, options)
     if isinstance(owner, type) and issubclass(owner, datetime.date) and name in _NOW:
         return lambda *given, **options: run_anew(callee, given, options)
+    if isinstance(owner, io.StringIO):
+        refuse_read(_root(), owner, name)
     if isinstance(owner, np.ufunc) and name == "at":
         return lambda array, *given: _write_at(callee, array, given)
     module = getattr(callee, "__module__", "")

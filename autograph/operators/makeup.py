@@ -1,7 +1,7 @@
 """What an object is made of beside its attributes: its class, a function's code, a class's bases and special methods.
 
-    box.__class__ = Other          refused in a staged block: what an object is decides what is traced
-    f.__defaults__ = (f() + v,)    state, like an attribute of the function
+box.__class__ = Other          refused in a staged block: what an object is decides what is traced
+f.__defaults__ = (f() + v,)    state, like an attribute of the function
 """
 
 from __future__ import annotations
@@ -18,34 +18,35 @@ _FIXES = {
     "__code__": "keep the functions in a variable, and call that",
     "__dict__": "set the attributes themselves, or use vars(x).update(...)",
 }
-# Parts of a function that are state like its attributes; those that aren't, and can only be exchanged as a whole.
-_DEFAULTS = ("__defaults__", "__kwdefaults__")
+# Parts that aren't state.
 _OF_FUNCTIONS = ("__code__", "__name__", "__doc__")
 _OF_CLASSES = ("__bases__", "__name__")
 
 
-class Defaults(MutableMapping[str, Any]):
-    """The default arguments of a function, as attributes."""
+class Parts(MutableMapping[str, Any]):
+    """Parts of an object of C code that are state as its attributes are: the default arguments of a function, what an
+    exception was made with."""
 
-    def __init__(self, function: FunctionType) -> None:
-        self.function = function
+    def __init__(self, owner: FunctionType | BaseException) -> None:
+        self.owner = owner
+        self.names = ("__defaults__", "__kwdefaults__") if isinstance(owner, FunctionType) else ("args",)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in _DEFAULTS:
+        if name not in self.names:
             raise KeyError(name)
-        return getattr(self.function, name)
+        return getattr(self.owner, name)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        setattr(self.function, name, value)
+        setattr(self.owner, name, value)
 
     def __delitem__(self, name: str) -> None:
-        delattr(self.function, name)
+        delattr(self.owner, name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_DEFAULTS)
+        return iter(self.names)
 
     def __len__(self) -> int:
-        return len(_DEFAULTS)
+        return len(self.names)
 
 
 def makeup_of(owner: Any) -> dict[str, Any]:
@@ -77,4 +78,24 @@ def refuse_exchange(label: str, name: str) -> Any:
         cause="whether and how often that happens is known only at run time, but what an object is made of decides "
         "what is traced",
         fix=_FIXES.get(name, f"set '{label}' outside of the staged code, and let an attribute say what is meant there"),
+    )
+
+
+def refuse_first_value(label: str) -> Any:
+    """Raises the StagingError for what a loop gives its first value, and changes in the next iterations."""
+    raise StagingError(
+        f"'{label}' gets its first value in a loop on tensors, and changes in the next iterations",
+        location=user_location(),
+        cause="the loop's body is traced for all iterations at once, but in the first one there is no value yet",
+        fix=f"give '{label}' a value before the loop",
+    )
+
+
+def refuse_change_of_new(label: str) -> Any:
+    """Raises the StagingError for a change of what a staged block makes when it needs it first."""
+    raise StagingError(
+        f"'{label}' belongs to what a branch or loop on tensors makes when it is first needed, and changes there",
+        location=user_location(),
+        cause="the block is traced at once for all times that it runs, of which only the first makes the object",
+        fix="make the object before the branch or loop",
     )

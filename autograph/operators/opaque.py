@@ -60,6 +60,28 @@ def _of_stream(stream: Any) -> Any:
     return None if stream.closed else (stream.tell(), stream.getvalue())
 
 
+# By root builder the streams that its program prints to.
+_printed: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+_READING = frozenset({"getvalue", "read", "readline", "readlines", "seek", "tell", "truncate"})
+
+
+def note_printed(root: Any, stream: Any) -> None:
+    """Remembers that the program of a trace prints to a stream of text in memory."""
+    if isinstance(stream, io.StringIO):
+        _printed.setdefault(root, []).append(stream)
+
+
+def refuse_read(root: Any, stream: Any, name: str) -> None:
+    """Raises StagingError where a method of a stream would tell now what the program prints later."""
+    if name in _READING and any(each is stream for each in _printed.get(root, ())):
+        raise StagingError(
+            f"{name}() of a stream that a branch or loop on tensors prints to",
+            location=user_location(),
+            cause="it would be called while the function is traced, before anything is printed",
+            fix="call it outside of the function, or use ag.py_function",
+        )
+
+
 class Answer:
     """What an object of C code answered when this was made."""
 

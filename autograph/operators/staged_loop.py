@@ -235,7 +235,7 @@ class Loop:
             raise StagingError(
                 f"'{lost[0]}' is changed where a loop on tensors makes an object that it needs first",
                 location=user_location(),
-                cause="the loop's body is traced for all iterations at once, but only the first of them makes the object",
+                cause="the loop's body is traced for all iterations at once, of which only the first makes the object",
                 fix="make the object before the loop",
             )
 
@@ -469,7 +469,7 @@ class Loop:
             self.has_made |= self.frame.adopt_made()
         if self.has_made:
             changed = [slot for slot, _ in (*self.discovered, *self.unpinned)]
-            self.made_with |= self.touched | {slot.place: slot.label for slot in changed}
+            self.made_with |= {**self.touched, **{slot.place: slot.label for slot in changed}}
 
     def must_be_staged(self, label: str, place: Any, now: Any) -> None:
         like = now if isinstance(now, StagedList) else None

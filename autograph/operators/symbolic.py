@@ -134,8 +134,11 @@ def same_python_value(one: Any, other: Any) -> bool:
     if type(type(one).__eq__) is FunctionType and not is_library_module(type(one).__module__):
         # What a class of the program's takes for equal may differ in what the program reads of it.
         given, others = attributes_of(one), attributes_of(other)
-        return given is not None and others is not None and same_python_value(tuple(given), tuple(others)) and all(
-            same_python_value(item, others[name]) for name, item in given.items()
+        return (
+            given is not None
+            and others is not None
+            and same_python_value(tuple(given), tuple(others))
+            and all(same_python_value(item, others[name]) for name, item in given.items())
         )
     try:
         # Not equal to itself but the same text: a nan. And 0.0 is not -0.0.

@@ -292,7 +292,9 @@ def programs(name: str) -> Iterator[tuple[str, str]]:
         BLOCKS.items(), holder.writes, VALUES.items()
     ):
         start, new, step, result = (each and each.replace("READ", holder.read) for each in value)
-        if (value_name == "object" and ("STEP" in write or holder.refuses)) or (name in ("bytes", "view of bytes") and step != "1"):
+        if (value_name == "object" and ("STEP" in write or holder.refuses)) or (
+            name in ("bytes", "view of bytes") and step != "1"
+        ):
             continue
         write = write.replace("NEW", new).replace("STEP", step or "")
         declare = holder.declare if "DECLARE" in block else ""

@@ -1,8 +1,8 @@
 """Objects that staged code makes when it first needs them, what they are made of, and what functions read meanwhile.
 
-    if self.cache is None:          made once, for all iterations
-        self.cache = Counter()
-    self.cache.n += 1               counts in each of them, or is refused
+if self.cache is None:          made once, for all iterations
+    self.cache = Counter()
+self.cache.n += 1               counts in each of them, or is refused
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ BLOCKS = {
     "branch": "for k in range(5):\n    v = t[k]\n    if v > 1.0:\n        WRITE",
     "nested": "for w in t:\n    for v in t:\n        if v > w:\n            WRITE",
     "helper": "def helper(v):\n    DECLARE\n    WRITE\nfor v in t:\n    helper(v)",
-    "helper in a branch": "def helper(v):\n    DECLARE\n    WRITE\nfor k in range(5):\n    v = t[k]\n    if v > 1.0:\n        helper(v)",
+    "helper in a branch": (
+        "def helper(v):\n    DECLARE\n    WRITE\nfor k in range(5):\n    v = t[k]\n    if v > 1.0:\n        helper(v)"
+    ),
     "method": (
         "class Worker:\n    def work(self, v):\n        DECLARE\n        WRITE\nworker = Worker()\n"
         "for v in t:\n    if v > 1.0:\n        worker.work(v)"
@@ -97,7 +99,10 @@ READERS = {
     "starmap": ("def f(a, b):\n    return READ", "sum(itertools.starmap(f, [(1, 2)]))"),
     "bound method": ("class R:\n    def get(self):\n        return READ\nm = R().get", "m()"),
     "property": ("class R:\n    @property\n    def p(self):\n        return READ\nr = R()", "r.p"),
-    "methodcaller": ("class R:\n    def get(self):\n        return READ\nr, m = R(), operator.methodcaller('get')", "m(r)"),
+    "methodcaller": (
+        "class R:\n    def get(self):\n        return READ\nr, m = R(), operator.methodcaller('get')",
+        "m(r)",
+    ),
     "context manager": (
         "@contextlib.contextmanager\ndef cm():\n    yield READ\ndef f():\n    with cm() as c:\n        return c",
         "f()",
@@ -296,7 +301,7 @@ def test_what_only_the_first_call_changes_is_refused():
         return total + lazy.k
 
     assert "once(), whose results are cached, changes state" in refused(cached, ag.constant(GIVEN))
-    assert "only the first of them makes the object" in refused(of_property, ag.constant(GIVEN))
+    assert "of which only the first makes the object" in refused(of_property, ag.constant(GIVEN))
 
 
 def test_a_cached_function_that_changes_nothing_is_called():
@@ -341,6 +346,26 @@ def test_a_stream_that_a_helper_writes_to_is_refused():
         return t
 
     assert "'stream', of class StringIO, is changed" in refused(run, ag.constant(GIVEN))
+
+
+def test_a_stream_that_the_program_prints_to_tells_nothing_before():
+    stream = io.StringIO()
+
+    def run(t):
+        for v in t:
+            if v > 1.0:
+                print("a", file=stream, end="")
+        return len(stream.getvalue())
+
+    assert "getvalue() of a stream that a branch or loop on tensors prints to" in refused(run, ag.constant(GIVEN))
+
+    @ag.function
+    def printing(t):
+        for v in t:
+            print(v > 1.0, file=stream, end=" ")
+
+    printing(ag.constant(GIVEN))
+    assert stream.getvalue().split() == ["True", "False", "True", "True", "False"]
 
 
 class Row(list):
