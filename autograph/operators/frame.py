@@ -186,9 +186,9 @@ class Frame:
             for name in each.exchanged():
                 place = "makeup", id(each.owner), name
                 found.append(Change(partial(refuse_exchange, each.label(name), name), None, place, frozenset({place})))
-        for answer in self.answers:
-            if answer.changed():
-                found.append(Change(answer.refuse, None, answer.place, frozenset({answer.place})))
+        found += [
+            Change(each.refuse, None, each.place, frozenset({each.place})) for each in self.answers if each.changed()
+        ]
         for snapshot in self.containers:
             if snapshot.changed() and not self._is_of_library(snapshot):
                 places = frozenset(snapshot.changed_places())
@@ -287,8 +287,7 @@ class Frame:
         """Puts everything back, save what is no state of the program (objects made while tracing stay)."""
         self._keep_flags()
         for each in self.objects:
-            if each.exchanged():
-                each.put_makeup_back()
+            each.put_makeup_back()
         for slot, held, before in list(self.changed_far_slots()):
             now = slot.get()
             if now is not before and self._is_state(before, now, slot):
@@ -405,8 +404,7 @@ class Frame:
     def adopt_made(self) -> bool:
         """Watches from now on what has come to be in the last trace of a block and stays; gives whether there is any.
 
-        An object that is made on first use does nothing to the next traces, which find it. If they change it, that is
-        refused: nobody knows any more what it was when it was made.
+        The next traces find it. If they change it, that is refused: nobody knows what it was when it was made.
         """
         if ctx.created != self._created:
             return False  # objects with variables, of which the function is traced again
