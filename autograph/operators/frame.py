@@ -415,10 +415,9 @@ class Frame:
                 self.far_cells[index] = name, cell, variable.get()
                 made.append((variable, variable.get()))
         for each in self.objects:
-            own = library_attributes(type(each.owner))
             for key, before, now in list(each.changed()):
                 slot, read = each.slot(key), self._inherited(each.owner, key) if before is UNSET else before
-                is_known = id(each.owner) in self._made or _is_private(key, own)
+                is_known = id(each.owner) in self._made or _is_private(key, library_attributes(type(each.owner)))
                 if not is_known and self._is_made(before, read, slot):
                     each.before[key] = now
                     made.append((slot, now))
