@@ -16,6 +16,7 @@ from autograph.operators.choices import Choice, texts_of
 from autograph.operators.identity import is_instance, type_of_value
 from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, staged, zip_
 from autograph.operators.math_functions import MATH
+from autograph.operators.opaque import note_printed
 from autograph.operators.symbolic import condition, symbolic, truth, visible
 from runtime import dtypes
 from runtime.context import ctx
@@ -153,6 +154,7 @@ def print_(*values: Any, **options: Any) -> None:
         builtins.print(*values, **options)
         return
     sep, end, stream = (options.get(key) for key in ("sep", "end", "file"))
+    note_printed(builder.root, stream)
     shown = [value if isinstance(value, str) or symbolic(value) is not None else _shown(value) for value in values]
     staged_print(
         *shown,

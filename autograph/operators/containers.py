@@ -193,7 +193,8 @@ class Snapshot:
 
     def slot(self) -> ContentSlot:
         """The contents as state. Raises StagingError for a container that can't be."""
-        if not isinstance(self.owner, (list, dict, StagedList)):
+        is_grown = type(self.owner) is not list and isinstance(self.owner, list) and len(self.owner) != len(self.before)
+        if is_grown or not isinstance(self.owner, (list, dict, StagedList)):
             kind = type(self.owner).__name__
             kind = f"an {kind}" if kind.startswith("a") else f"a {kind}"
             raise StagingError(

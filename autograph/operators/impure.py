@@ -16,6 +16,7 @@ import builtins
 import contextlib
 import copy
 import datetime
+import io
 import os
 import random
 import types
@@ -28,8 +29,10 @@ import numpy as np
 
 from autograph.errors import StagingError, user_location
 from autograph.operators.builtins import OVERLOADS
+from autograph.operators.frame import Frame
 from autograph.operators.host_calls import GENERATORS, IN_PLACE, HostObject, refuse_in_place, run_anew
 from autograph.operators.items import item
+from autograph.operators.opaque import cached, is_cache, refuse_read
 from autograph.operators.symbolic import symbolic
 from runtime import nest
 from runtime.context import ctx
@@ -53,6 +56,8 @@ _NOW = frozenset({"now", "utcnow", "today"})
 
 def impure(callee: Any) -> Callable[..., Any] | None:
     """What to call in a trace in place of a function that gives something else at each call; None for any other."""
+    if is_cache(callee):
+        return cached(callee, _watch) if ctx.builder is not None and ctx.builder.parent is not None else None
     owner = np.random.mtrand._rand if callee is np.random.seed else getattr(callee, "__self__", None)
     name = getattr(callee, "__name__", "")
     if isinstance(owner, GENERATORS) and not isinstance(owner, types.ModuleType):
@@ -64,6 +69,10 @@ def impure(callee: Any) -> Callable[..., Any] | None:
         return lambda *given, **options: _drawn(callee, owner, name, given, options)
     if isinstance(owner, type) and issubclass(owner, datetime.date) and name in _NOW:
         return lambda *given, **options: run_anew(callee, given, options)
+    if isinstance(owner, io.StringIO):
+        refuse_read(_root(), owner, name)
+    if isinstance(owner, np.ufunc) and name == "at":
+        return lambda array, *given: _write_at(callee, array, given)
     module = getattr(callee, "__module__", "")
     is_listed = module in _MODULES and name not in _PURE and not isinstance(callee, type)
     if is_listed or any(callee is each for each in (*_FUNCTIONS, *_CLASSES)):
@@ -76,6 +85,19 @@ def impure(callee: Any) -> Callable[..., Any] | None:
             return lambda *given, **options: run_anew(callee, given, options, lambda *_: given_result[name])
         return lambda *given, **options: run_anew(callee, given, options, is_wide=module == "time" or "bits" in name)
     return None
+
+
+def _watch(function: Callable[..., Any]) -> Callable[[], bool]:
+    """Begins to watch what a function changes; what this gives tells whether something has."""
+    frame = Frame.of(function)
+    return lambda: bool(frame.changed())
+
+
+def _write_at(callee: Callable[..., None], array: Any, given: Sequence[Any]) -> None:
+    """``np.add.at(array, ...)``, which writes also where writing isn't allowed."""
+    if isinstance(array, np.ndarray) and not array.flags.writeable:
+        raise ValueError("assignment destination is read-only")  # as NumPy says of all other ways to write
+    callee(array, *given)
 
 
 def _root() -> Any:

@@ -202,6 +202,9 @@ class Variable:
     def resume(self, structure: Any, parts: Sequence[Leaf], numbers: Numbers) -> None:
         """Takes what the same variable, which started alike, had at the end of an earlier trace."""
         if self.lacks_value:
+            label = self.slot.label
+            if [key for key, _ in flatten(structure, label)] != [leaf.label for leaf in parts]:
+                return  # objects in it have come to count by their attributes since
             self.structure = map_leaves(structure, lambda leaf: leaf)  # a container of its own
             self.parts = [Leaf(leaf.label, leaf.init) for leaf in parts]
         elif len(self.parts) != len(parts):

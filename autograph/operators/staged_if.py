@@ -22,6 +22,7 @@ from autograph.operators.aliases import (
     check_chosen,
     chosen,
     current,
+    forget_chosen,
     look_at_chosen,
     mutables,
     note_changed,
@@ -175,6 +176,9 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
         check_refused(ctx.builder)
         settle_elements()
         frame.check_iterators()
+        if not trace.raises and frame.adopt_made():
+            forget_chosen(ctx.builder)
+            raise _HasMade
         check_chosen(ctx.builder)
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.places = [slot.place for slot in state]
@@ -188,6 +192,8 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
     try:
         with frame.tracing():
             trace.region = trace_region(name, function)
+    except _HasMade:
+        pass  # traced again below, from what was there before
     except StagingError as error:
         refused(ctx.builder, error)
         raise
@@ -196,7 +202,11 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
         for slot, value in zip(state, before):
             if slot.get() is not value:
                 slot.set(value)
-    return trace
+    return trace if trace.region is not None else _trace(name, branch, facts, state, frame)
+
+
+class _HasMade(Exception):
+    """A branch has made objects that stay: only another trace of it tells whether it changes them, too."""
 
 
 def _decide(predicate: Any, traces: Sequence[_Trace]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
-from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen
+from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen, same
 from autograph.operators.choices import like_choices, outgrown, with_new
 from autograph.operators.containers import ContentSlot, ListRequest, NeedsStagedLists, is_list
 from autograph.operators.elements import enter_loop, settle_elements
@@ -42,7 +42,7 @@ from autograph.operators.loop_variables import (
 )
 from autograph.operators.raising import check_refused, forget_refused, refuse_handlers, refused, stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
-from autograph.operators.structure import New, known_objects
+from autograph.operators.structure import New, flatten, known_objects
 from autograph.operators.symbolic import (
     accepts,
     common_dtype,
@@ -116,6 +116,7 @@ class Loop:
         self.unpinned: list[tuple[Slot, Any]] = []
         self.given: Sequence[Any] = ()
         self.ran: LocalSlot | None = None
+        self.made_with: dict[Any, str] = {}  # what the traces changed in which something has come to be
         self.grown: list[ListRequest] = []  # lists that must become staged, once all types have settled
         for slot, _ in self.before:
             if slot not in self.pinned:
@@ -160,9 +161,11 @@ class Loop:
 
         None where the loop around has to be traced again anyway: then this one has gone on with the types found so far.
         """
-        rounds = 0
-        while rounds < _ROUNDS + _ROUNDS_EACH * len(self.leaves):
+        rounds, most = 0, _ROUNDS + _ROUNDS_EACH * len(self.leaves)
+        while rounds < most:
             rounds += 1
+            if rounds <= _ROUNDS:  # what still grows then grows without end
+                most = _ROUNDS + _ROUNDS_EACH * len(self.leaves)
             try:
                 settled = self.attempt()
             except (NeedsAttributes, NeedsStagedLists):
@@ -214,6 +217,7 @@ class Loop:
             if self.grown and not may_wait:
                 raise NeedsStagedLists(self.grown)
             if not self.grown and fits and self.meets_invariants():
+                self.refuse_lost()
                 self.learn()
                 return region, after
         if fits:
@@ -225,6 +229,17 @@ class Loop:
         elif not fits:
             self.begin_anew()
         return None
+
+    def refuse_lost(self) -> None:
+        """Raises StagingError if only the trace that made something on first use changed other state, too."""
+        lost = [label for place, label in self.made_with.items() if place not in self.touched]
+        if lost:
+            raise StagingError(
+                f"'{lost[0]}' is changed where a loop on tensors makes an object that it needs first",
+                location=user_location(),
+                cause="the loop's body is traced for all iterations at once, of which only the first makes the object",
+                fix="make the object before the loop",
+            )
 
     def may_try_again(self) -> bool:
         """Whether a trace that has failed may have failed for what it began with; begins with something else then."""
@@ -360,6 +375,7 @@ class Loop:
 
     copies: Copies | None = None
     has_made = False  # whether attributes have come to be in the last trace
+    touched: Mapping[Any, str] = {}  # the places that the last trace has changed, with their labels
 
     def run_test(self) -> Any:
         value = self.test()
@@ -404,6 +420,7 @@ class Loop:
             enter_loop(self.frame.blocks)
             for variable in self.variables:
                 variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
+            starts = [variable.slot.get() for variable in self.variables]
             copies = self.copies = Copies(self.variables, self.frame)
             outputs = function()
             settle_elements()
@@ -415,6 +432,11 @@ class Loop:
                 for slot, value in self.before
                 if slot in self.pinned and slot.get() is not value
             ]
+            self.touched = {
+                variable.slot.place: variable.slot.label
+                for variable, start in zip(self.variables, starts)
+                if start is not UNSET and start is not None and _differ(start, after_block(variable.slot, start))
+            }
             self.discover(images)
             if self.unpinned or self.grown:  # it will be traced again
                 forget_chosen(ctx.builder)
@@ -445,6 +467,11 @@ class Loop:
                 self.must_be_staged(slot.label, owner, now)
             else:
                 self.discovered.append((slot, images.inside(now)))
+        if not (self.discovered or self.unpinned):
+            self.has_made |= self.frame.adopt_made()
+        if self.has_made:
+            changed = [slot for slot, _ in (*self.discovered, *self.unpinned)]
+            self.made_with |= {**self.touched, **{slot.place: slot.label for slot in changed}}
 
     def must_be_staged(self, label: str, place: Any, now: Any) -> None:
         like = now if isinstance(now, StagedList) else None
@@ -483,6 +510,8 @@ class Loop:
                 if value is not structure:
                     with builder:
                         variable.adopt(value)
+                    for leaf in variable.parts:
+                        self.frame.watch(leaf.label, leaf.init)
                     self.need_check(variable)
                     stable = False
                 continue
@@ -647,6 +676,11 @@ class Loop:
             if is_born and not (variable.slot.covered or variable.is_flagged()):
                 label = variable.slot.label
                 assert_present(self.ran.get(), UNBOUND, label, no_iteration(label))
+
+
+def _differ(start: Any, end: Any) -> bool:
+    """Whether a variable holds something else than when the iteration started."""
+    return end is not start and not same([leaf for _, leaf in flatten(start)], [leaf for _, leaf in flatten(end)])
 
 
 def _evidence(body: Region, after: Mapping[Leaf, Any]) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ import numpy as np
 from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of, identity
 from autograph.operators.left_numbers import note_number
+from autograph.operators.makeup import is_of_makeup
 from runtime.ops.staged_number import StagedNumber
 from runtime.ops.strings.staged_string import StandsForString
 from runtime.python_text import python_ast
@@ -149,6 +150,13 @@ class PathSlot(Slot):
         except (AttributeError, LookupError):
             return False
 
+    def is_of_makeup(self) -> bool:
+        """Whether this is part of what an object is made of: exchanging that is refused."""
+        try:
+            return self.kind == "." and is_of_makeup(self.owner(), self.key())
+        except (AttributeError, LookupError):
+            return False
+
     def is_in_staged_list(self) -> bool:
         """Whether this is an element of a staged list, whose contents are state as a whole, or in one."""
         try:
@@ -257,7 +265,8 @@ def slots(names: Iterable[str], blocks: Sequence[Block]) -> list[Slot]:
     for name in names:
         covered = name.startswith("?")
         slot = _slot(name.lstrip("?"), blocks, covered)
-        if slot is not None and not (isinstance(slot, PathSlot) and (slot.is_method or slot.is_in_tensor())):
+        is_left_out = isinstance(slot, PathSlot) and (slot.is_method or slot.is_in_tensor() or slot.is_of_makeup())
+        if slot is not None and not is_left_out:
             found.append(slot)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import numpy as np
 import runtime.ops.operators  # noqa: F401  installs the operators of tensors
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, absences, plain
+from autograph.operators.attributes import attributes_of
 from autograph.operators.choices import Choice, truth_of
+from autograph.operators.libraries import is_library_module
 from autograph.operators.structure import children, flatten, same_structure
 from runtime import dtypes
 from runtime.context import ctx
@@ -130,6 +133,15 @@ def same_python_value(one: Any, other: Any) -> bool:
     if items is not None:  # `==` would compute with the tensors in it
         return same_structure(one, other) and all(
             same_python_value(item, another) for (_, item), (_, another) in zip(items, children(other) or ())
+        )
+    if type(type(one).__eq__) is FunctionType and not is_library_module(type(one).__module__):
+        # What a class of the program's takes for equal may differ in what the program reads of it.
+        given, others = attributes_of(one), attributes_of(other)
+        return (
+            given is not None
+            and others is not None
+            and same_python_value(tuple(given), tuple(others))
+            and all(same_python_value(item, others[name]) for name, item in given.items())
         )
     try:
         # Not equal to itself but the same text: a nan. And 0.0 is not -0.0.
