@@ -29,7 +29,7 @@ from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.compare import greater_equal, less, logical_and, where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.growable import ARRAY_WRITE, ROW, first_rows, growable
-from runtime.ops.staged_number import StagedNumber, as_dtype, is_number, storage
+from runtime.ops.staged_number import as_dtype, is_number, is_text, staged_value, storage
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import widen
 from runtime.tensor import EagerTensor, Tensor
@@ -86,7 +86,9 @@ class StagedList(ListMethods):
             if like is not None and default is None:
                 continue  # tensors
             given[part] = None
-            if all(map(is_number, column)):  # they take the dtype of the first tensor that comes
+            if all(map(is_number, column)) or (
+                column and all(map(is_text, column))
+            ):  # they take the dtype of the first tensor that comes
                 found = common_default(*map(default_of, column), *([] if default is None else [default]))
                 numbers[part], given[part] = found, TensorType(storage(found), ())
         self._numbers = _numbers(numbers)
@@ -243,7 +245,10 @@ class StagedList(ListMethods):
         if self._numbers is None:
             return
         pairs = zip(self._numbers, leaves)
-        numbers = [None if a is None or not is_number(b) else common_default(a, default_of(b)) for a, b in pairs]
+        numbers = [
+            None if a is None or not (is_number(b) or is_text(b)) else common_default(a, default_of(b))
+            for a, b in pairs
+        ]
         types = [convert_to_tensor(leaf).type if _has_dtype(leaf) else None for leaf in leaves]  # type: ignore[attr-defined]
         self._take(self.fitting(types, numbers))
 
@@ -370,9 +375,9 @@ class StagedList(ListMethods):
     def element(self, tensor: Any, part: int = 0) -> Any:
         """A part of an element, or what is made of such: a number where that part of all elements is."""
         default = None if self._numbers is None else self._numbers[part]
-        if default is None or not tensor.dtype.is_numeric:
+        if default is None or not (tensor.dtype.is_numeric or tensor.dtype is default):
             return tensor
-        return StagedNumber(tensor, default)
+        return staged_value(tensor, default)
 
     def with_numbers(self, numbers: Numbers) -> StagedList:
         """A list with the same tensors that holds numbers with other defaults, or tensors."""
@@ -513,7 +518,7 @@ def _dtype_for(default: DType, type_: TensorType | None) -> DType:
 
 
 def _has_dtype(item: Any) -> bool:
-    return has_dtype(item) or (not is_number(item) and hasattr(item, "dtype"))
+    return has_dtype(item) or (not (is_number(item) or is_text(item)) and hasattr(item, "dtype"))
 
 
 def _buffer(items: Sequence[Any], everything: Sequence[Any], given: TensorType | None) -> Tensor:

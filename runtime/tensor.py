@@ -432,8 +432,8 @@ def _on_gpu(tensor: EagerTensor, index: int) -> EagerTensor:
 
 # What to do about a text that shows a tensor.
 FORMAT_LATER = (
-    "write the f-string or format inside the `print`, `raise` or `assert` that shows it, or make a string tensor with "
-    "ag.strings.format or ag.as_string"
+    "write it as an f-string, or as a literal text with `%` or `.format`, in a converted function, or make a string "
+    "tensor with ag.strings.format or ag.as_string"
 )
 
 
@@ -443,13 +443,15 @@ class SymbolicTensor(Tensor):
 
     guard: has a `demand(builder)`, called where the tensor is used, if it may turn out that there is no tensor.
     flag: of what is a Python bool outside of traces, a `runtime.ops.flags.Flag`.
-    chosen: of what a branch has chosen, the condition and the two values that the variable had after the branches.
+    chosen: of what a branch has chosen, the condition and the two values that the variable had after the branches; of
+    what a loop has, None and values of both kinds. is_asked: whether a program has asked for its class.
     """
 
     __slots__ = ("value", "builder", "guard", "_origin", "__dict__")
 
     flag: Any = None
     chosen: tuple[Any, Any, Any] | None = None
+    is_asked = False
 
     def __init__(self, value: Any, builder: Any) -> None:
         self.value = value

@@ -20,8 +20,8 @@ from autograph.syntax import templates
 from autograph.syntax.walk import walk
 
 _NAMES = """
-    ascii bin breakpoint bytearray bytes chr classmethod compile delattr dict dir eval exec format frozenset
-    globals hex locals memoryview object oct open ord property
+    bin breakpoint bytearray bytes classmethod compile delattr dict dir eval exec frozenset
+    globals hex locals memoryview object oct open property
     set setattr slice staticmethod super vars
 """
 _TYPES = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}

@@ -1,13 +1,12 @@
-"""f-strings may show values that are known only when the program runs: with a format in messages alone.
+"""f-strings, and literal texts that `%` formats, may show values that are known only when the program runs.
 
 print(f"x is {x:.2f}")             →      print(ag__.text(f"x is {ag__.shown(x):.2f}"))
-print("x is {:.2f}".format(x))     →      print(ag__.text("x is {:.2f}".format(ag__.shown(x))))
 print("x is %.2f" % x)             →      print(ag__.percent("x is %.2f", x))
+text = f"{x!r:{width}}"            →      text = ag__.text(f"{ag__.shown(ag__.formatted(x, ag__.text(...), how=114))}")
 """
 
 from __future__ import annotations
 
-import string
 from typing import Any
 
 import gast
@@ -18,74 +17,40 @@ from autograph.syntax import templates
 
 
 def lower(tree: Any, context: Context) -> Any:
-    """Rewrites the f-strings of messages in a tree; comes before asserts.py takes the messages."""
+    """Rewrites the f-strings in a tree; comes before asserts.py takes the messages."""
     return _Texts(context).visit(tree)
 
 
 class _Texts(ExpressionPass):
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.in_message = False
-
-    def message(self, node: Any) -> Any:
-        outside, self.in_message = self.in_message, True
-        made = self.visit(node)
-        self.in_message = outside
-        return made
-
-    def visit_Raise(self, node: Any) -> Any:
-        if node.exc is not None:
-            node.exc = self.message(node.exc)
-        return node
-
-    def visit_Assert(self, node: Any) -> Any:
-        node.test = self.visit(node.test)
-        if node.msg is not None:
-            node.msg = self.message(node.msg)
-        return node
-
-    def visit_Call(self, node: Any) -> Any:
-        if isinstance(node.func, gast.Name) and node.func.id == "print":
-            node.args = [self.message(each) for each in node.args]
-            return node
-        self.generic_visit(node)
-        if not (self.in_message and _formats_literal(node)):
-            return node
-        node.args = [templates.expression("ag__.shown(value)", at=each, value=each) for each in node.args]
-        for each in node.keywords:
-            each.value = templates.expression("ag__.shown(value)", at=each.value, value=each.value)
-        return templates.expression("ag__.text(string)", at=node, string=node)
-
     def visit_BinOp(self, node: Any) -> Any:
         self.generic_visit(node)
-        if not (self.in_message and isinstance(node.op, gast.Mod) and _is_text(node.left)):
+        if not (isinstance(node.op, gast.Mod) and _is_text(node.left)) or isinstance(node.right, gast.Constant):
             return node
         return templates.expression("ag__.percent(left, right)", at=node, left=node.left, right=node.right)
 
     def visit_JoinedStr(self, node: Any) -> Any:
         values = [each for each in node.values if isinstance(each, gast.FormattedValue)]
-        # Elsewhere a symbolic tensor says that it has no digits to format yet.
-        if not values or (not self.in_message and any(each.format_spec is not None for each in values)):
-            return node if not values else self.generic_visit(node)
+        if not values:
+            return node
         for each in values:
-            each.value = templates.expression("ag__.shown(value)", at=each.value, value=each.value)
+            each.value = self._shown(each)
+            each.conversion = -1
         return templates.expression("ag__.text(string)", at=node, string=node)
 
-
-def _formats_literal(call: Any) -> bool:
-    """Whether a call is ``"...".format(...)`` with plain arguments whose fields show the arguments themselves."""
-    function = call.func
-    if not (isinstance(function, gast.Attribute) and function.attr == "format"):
-        return False
-    text = function.value
-    if not _is_text(text):
-        return False
-    starred = any(isinstance(each, gast.Starred) for each in call.args) or any(not each.arg for each in call.keywords)
-    try:
-        fields = [name or "" for _, name, _, _ in string.Formatter().parse(text.value)]
-    except ValueError:
-        return False
-    return not starred and not any("." in name or "[" in name for name in fields)
+    def _shown(self, node: Any) -> Any:
+        """What stands in the place of a value of an f-string; a specification with values in it becomes part of it."""
+        given = {"value": self.visit(node.value)}
+        names = "value"
+        spec = node.format_spec
+        is_computed = spec is not None and not all(isinstance(each, gast.Constant) for each in spec.values)
+        if is_computed:
+            given["spec"], node.format_spec = self.visit(spec), None
+            names = "value, spec"
+        if node.conversion != -1:
+            given["how"] = gast.Constant(node.conversion, None)
+            names += ", how=how"
+        text = f"ag__.shown(ag__.formatted({names}))" if is_computed else f"ag__.shown({names})"
+        return templates.expression(text, at=node.value, **given)
 
 
 def _is_text(node: Any) -> bool:

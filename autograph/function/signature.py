@@ -26,6 +26,7 @@ from runtime.dtypes import as_dtype
 from runtime.extension_types.values import ExtensionTypeSpec
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.staged_number import StagedNumber, storage
+from runtime.ops.strings.staged_string import StandsForString
 from runtime.shapes import as_shape, widen
 from runtime.signatures import signature_of
 from runtime.spec import TensorSpec
@@ -163,9 +164,9 @@ def _add_key(value: Any, key: list[Any], tensors: list) -> None:
         key += (kind, len(value))
         for item in value:
             _add_key(item, key, tensors)
-    elif kind is StagedNumber:
+    elif hasattr(kind, "__ag_number__"):
         tensors.append(value.wide())
-        key += (kind, value.default.name)
+        key += (NumberSpec, value.default.name)
     elif kind in _VALUES:
         # -0.0 == 0.0 and nan != nan, but a trace bakes in which one it is.
         key += (kind, repr(value) if kind in (float, complex) else value)
@@ -304,11 +305,11 @@ class VariableArgument(WeakArgument):
 
 
 class NumberSpec(TensorSpec):
-    """What a trace takes for a number of the trace around it. No tensor fits."""
+    """What a trace takes for a number or string of the trace around it. No tensor fits."""
 
     __slots__ = ()
 
-    def __init__(self, number: StagedNumber, name: str | None = None) -> None:
+    def __init__(self, number: StagedNumber | StandsForString, name: str | None = None) -> None:
         super().__init__((), storage(number.default), name)
 
     def covers(self, dtype: Any, shape: Any) -> bool:
@@ -321,7 +322,7 @@ def remembered(arguments: Any) -> Any:
     def remember(value: Any) -> Any:
         if isinstance(value, TensorSpec) or type(value) in _VALUES:
             return value
-        if type(value) is StagedNumber:
+        if hasattr(type(value), "__ag_number__"):
             return NumberSpec(value)
         if is_tensor_like(value):
             return TensorSpec(as_shape(value.shape), as_dtype(value.dtype))

@@ -25,7 +25,7 @@ from runtime.graph.ir import Value
 from runtime.graph.passes.pipeline import optimize, rewrite
 from runtime.graph.unrolled import collect_notes
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.staged_number import StagedNumber
+from runtime.ops.staged_number import staged_value
 from runtime.spec import TensorSpec
 from runtime.staged_list import resolved
 from runtime.tensor import DeviceTensor, EagerTensor, Tensor
@@ -65,11 +65,11 @@ def trace(
             if own is not None:
                 stand_in = own.placeholder_value(TracingContext()) if hasattr(own, "placeholder_value") else value
                 return value if stand_in is NotImplemented else stand_in
-            if type(value) is StagedNumber:
+            if hasattr(type(value), "__ag_number__"):
                 number = NumberSpec(value, name)
                 specs.append(number)
                 inputs.append(builder.add_input(number.type, name))
-                return StagedNumber(builder.tensor(inputs[-1]), value.default)
+                return staged_value(builder.tensor(inputs[-1]), value.default)
             if not is_tensor_like(value):
                 return value
             if not isinstance(value, (Tensor, TensorSpec)):

@@ -30,7 +30,7 @@ from autograph.operators.special_methods import (
     set_item,
 )
 from autograph.operators.staged_texts import install as _install_texts
-from autograph.operators.texts import percent, shown, text
+from autograph.operators.texts import formatted, percent, shown, text
 from autograph.operators.unconverted import explanation
 from runtime.tracebacks import drop_frames
 
@@ -59,6 +59,7 @@ __all__ = [
     "failed",
     "filter_",
     "for_stmt",
+    "formatted",
     "generator_exp",
     "get_item",
     "if_exp",

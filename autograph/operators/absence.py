@@ -28,7 +28,8 @@ from runtime.errors import NoneValueError, UnsetAttributeError, UnsetItemError, 
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.compare import logical_not
-from runtime.ops.staged_number import StagedNumber
+from runtime.ops.staged_number import StagedNumber, staged_value
+from runtime.ops.strings.staged_string import StagedString
 from runtime.tensor import SymbolicTensor
 from runtime.thread_state import propagated
 
@@ -116,14 +117,14 @@ def guarded(value: Any, absences: Sequence[Absence]) -> Any:
     """The tensor, which may be absent in these ways."""
     if not absences:
         return value
-    if type(value) is StagedNumber:
-        return StagedNumber(guarded(value.tensor, absences), value.default)
+    if type(value) in (StagedNumber, StagedString):
+        return staged_value(guarded(value.tensor, absences), value.default)
     tensor = convert_to_tensor(value)
     if type(tensor) is not SymbolicTensor:
         tensor = ctx.builder.tensor(ctx.builder.use(tensor))
     made = SymbolicTensor(tensor.value, tensor.builder)
     made.guard = Guard(tuple(replace(each, present=_tensor(each.present)) for each in absences), tensor)
-    made.flag = tensor.flag
+    made.flag, made.chosen = tensor.flag, tensor.chosen
     return made
 
 
@@ -132,11 +133,11 @@ def plain(value: Any) -> Any:
     guard = _guard(value)
     if guard is None:
         return value
-    return StagedNumber(guard.plain, value.default) if type(value) is StagedNumber else guard.plain
+    return staged_value(guard.plain, value.default) if type(value) in (StagedNumber, StagedString) else guard.plain
 
 
 def _guard(value: Any) -> Guard | None:
-    tensor = value.tensor if type(value) is StagedNumber else value
+    tensor = value.tensor if type(value) in (StagedNumber, StagedString) else value
     return tensor.guard if type(tensor) is SymbolicTensor else None
 
 

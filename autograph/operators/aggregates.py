@@ -9,7 +9,7 @@ import builtins
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -22,6 +22,7 @@ from autograph.operators.containers import become_staged, staged_list
 from autograph.operators.deciding import decided
 from autograph.operators.iterables import Staged, TensorItems, refuse_reading
 from autograph.operators.live import rebind
+from autograph.operators.staged_strings import FORMS, joined
 from autograph.operators.structure import children, flatten
 from autograph.operators.symbolic import condition, symbolic, truth
 from runtime import dtypes, nest
@@ -376,6 +377,15 @@ def _taken(arguments: tuple[Any, ...], may_stop: bool = False) -> tuple[Any, Cal
     return drained(arguments[0], may_stop), lambda items: (items, *arguments[1:])
 
 
+def _join(text: Any, given: Sequence[Any], options: dict[str, Any]) -> Any:
+    """``text.join(items)``; of something staged the items that the program has then."""
+    if len(given) != 1 or options or not isinstance(given[0], Iterable):
+        return "".join(*given, **options)  # Python's own error
+    items = drained(given[0])
+    return joined(text, items if isinstance(items, (list, StagedList)) else list(items))
+
+
+FORMS["join"] = _join
 OVERLOADS.update(
     {
         builtins.all: all_,

@@ -10,12 +10,13 @@ from outside of the function stays NumPy's, and can't be written to in this way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from autograph.errors import StagingTypeError, StagingValueError, user_location
+from autograph.errors import StagingTypeError, StagingValueError, raised_at, user_location
 from autograph.operators.symbolic import symbolic
 from runtime.context import ctx
 from runtime.errors import OperatorNotAllowedInGraphError
@@ -102,9 +103,24 @@ def needs_arrays() -> NeedsStagedArrays | None:
     return NeedsStagedArrays()
 
 
-def depth(array: np.ndarray) -> int:
-    """Of a view of a view of an array 2."""
-    return 0 if not isinstance(array.base, np.ndarray) else 1 + depth(array.base)
+def written_in_block(error: ValueError) -> BaseException:
+    """What is raised where a block that is being traced has written to an array of NumPy's."""
+    return needs_arrays() or StagingValueError(
+        "a NumPy array is written to in a branch or loop on tensors",
+        location=raised_at(error) or user_location(),
+        cause="whether and how often that happens is known only at run time, and an array isn't a tensor",
+        fix="make it in the function, as np.zeros or np.array(a) does, or make it a tensor or a list",
+    )
+
+
+def make_writable(arrays: Sequence[np.ndarray]) -> None:
+    """Lets arrays be written to again, views after what they are views of."""
+    for array in sorted(arrays, key=_depth):
+        array.flags.writeable = True
+
+
+def _depth(array: np.ndarray) -> int:
+    return 0 if not isinstance(array.base, np.ndarray) else 1 + _depth(array.base)
 
 
 def _memory(array: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextvars import ContextVar
-from types import MemberDescriptorType
+from types import FunctionType, MemberDescriptorType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -159,6 +159,13 @@ def inherited(value: Any, name: str, missing: Any) -> Any:
     """
     found = next((vars(kind)[name] for kind in classes_above(value) if name in vars(kind)), missing)
     return missing if hasattr(type(found), "__get__") else found
+
+
+def is_method(owner: Any, name: str) -> bool:
+    """Whether an object, or a class, gets a method of a name from a class above it."""
+    return isinstance(
+        next((vars(kind)[name] for kind in classes_above(owner) if name in vars(kind)), None), FunctionType
+    )
 
 
 def identity(value: Any) -> int:

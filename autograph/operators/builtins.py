@@ -16,6 +16,7 @@ from autograph.operators.choices import Choice, texts_of
 from autograph.operators.identity import is_instance, type_of_value
 from autograph.operators.iterables import Staged, enumerate_, range_, reversed_, staged, zip_
 from autograph.operators.math_functions import MATH
+from autograph.operators.opaque import note_printed
 from autograph.operators.symbolic import condition, symbolic, truth, visible
 from runtime import dtypes
 from runtime.context import ctx
@@ -29,7 +30,7 @@ from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.elementwise.elementary import round as round_tensor
 from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
-from runtime.ops.strings.staged_string import StagedText
+from runtime.ops.strings.staged_string import StagedText, StandsForString
 from runtime.ops.values import common_default, default_of
 from runtime.ragged.tensor import RaggedTensor
 from runtime.staged_list import StagedList, moved
@@ -153,6 +154,7 @@ def print_(*values: Any, **options: Any) -> None:
         builtins.print(*values, **options)
         return
     sep, end, stream = (options.get(key) for key in ("sep", "end", "file"))
+    note_printed(builder.root, stream)
     shown = [value if isinstance(value, str) or symbolic(value) is not None else _shown(value) for value in values]
     staged_print(
         *shown,
@@ -162,10 +164,17 @@ def print_(*values: Any, **options: Any) -> None:
     )
 
 
-def _visible(value: Any) -> Any:
-    """What shows a value as it is when the program gets there."""
-    if type(value) is Choice:
-        return StagedText(texts_of(value, str))
+def _visible(value: Any, show: Callable[[Any], Any] = builtins.str) -> Any:
+    """What shows a value as it is when the program gets there; in a structure as its ``repr`` does."""
+    if type(value) in (list, tuple):
+        return type(value)([_visible(each, builtins.repr) for each in value])
+    if type(value) is dict:
+        return {key: _visible(each, builtins.repr) for key, each in value.items()}
+    if isinstance(value, Choice):
+        return StagedText(texts_of(value, show))
+    if isinstance(value, StandsForString):
+        shown = value if show is builtins.str else OVERLOADS[show](value)
+        return shown if type(shown) is StagedText else StagedText((shown.wide(), None))
     tensor = visible(value)
     return value if tensor is None else tensor
 

@@ -84,6 +84,16 @@ def install_search(refuse: Callable[[str, Any], None]) -> None:
     _refuse_search = refuse
 
 
+# Gives the form in a trace of a method of strings, or None.
+_method_of_strings: Callable[[str], Callable[..., Any] | None] = lambda name: None  # noqa: E731
+
+
+def install_methods(find: Callable[[str], Callable[..., Any] | None]) -> None:
+    """Sets what knows the methods of strings whose arguments may be known only when the program runs."""
+    global _method_of_strings
+    _method_of_strings = find
+
+
 def install_converter(converter: Converter) -> None:
     """Sets what converts functions. The conversion's API does this when it is imported."""
     global _converter
@@ -147,6 +157,9 @@ def converted_form(callee: Any) -> Any:
         return overload
     if kind is BuiltinMethodType:
         owner = callee.__self__
+        if type(owner) is str:
+            method = _method_of_strings(callee.__name__)
+            return callee if method is None else functools.partial(method, owner)
         if callee.__name__ in _SEARCHING and isinstance(owner, (list, tuple, set, dict, deque)):
             return functools.partial(_search, callee)
         if isinstance(owner, dict) and callee.__name__ == "get":

@@ -19,12 +19,14 @@ from typing import Any, NoReturn
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.absence import absences, guarded, plain
 from autograph.operators.structure import New, Which, children, rebuild, same_structure
-from runtime import dtypes
+from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops.arrays.gather import gather
-from runtime.ops.convert import convert_to_tensor
+from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise.compare import equal, logical_not, logical_or, where
+from runtime.ops.staged_number import is_text
+from runtime.ops.strings.staged_string import StagedString, StandsForString
 from runtime.tensor import DeviceTensor, EagerTensor
 
 # More alternatives than these are a sign of values that never repeat.
@@ -43,30 +45,42 @@ class Alternatives(tuple[Any, ...]):
     @classmethod
     def of(cls, *values: Any) -> Alternatives:
         """What some values may be."""
-        found: dict[int, Any] = {}
+        found: dict[Any, Any] = {}
         for value in values:
-            for each in value.ag_alternatives if type(value) is Choice else (value,):
-                found.setdefault(id(each), each)
+            for each in value.ag_alternatives if isinstance(value, Choice) else (value,):
+                found.setdefault(_key(each), each)
         return cls(found.values())
 
+    @property
+    def are_texts(self) -> bool:
+        """Whether all of them are strings."""
+        return all(type(each) is str for each in self)
+
     def position(self, value: Any) -> int:
-        return next(index for index, each in enumerate(self) if each is value)
+        key = _key(value)
+        return next(index for index, each in enumerate(self) if _key(each) == key)
 
     def covers(self, value: Any) -> bool:
         """Whether a value is one of them, or a choice of them."""
         return all(each in self for each in Alternatives.of(value))
 
     def __contains__(self, value: object) -> bool:
-        return any(each is value for each in self)
+        key = _key(value)
+        return any(_key(each) == key for each in self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Alternatives) and [*map(id, self)] == [*map(id, other)]
+        return isinstance(other, Alternatives) and [*map(_key, self)] == [*map(_key, other)]
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash(tuple(map(id, self)))
+        return hash(tuple(map(_key, self)))
+
+
+def _key(value: Any) -> Any:
+    """What tells an object from others: of a string its content."""
+    return value if type(value) is str else id(value)
 
 
 class Choice:
@@ -74,17 +88,23 @@ class Choice:
 
     ag_index          a scalar tensor: the position of the object
     ag_alternatives   the objects
+    ag_is_made        whether some of them were computed from those of another choice, as strings are
     """
 
-    __slots__ = ("ag_index", "ag_alternatives", "__weakref__")
+    __slots__ = ("ag_index", "ag_alternatives", "ag_is_made", "__weakref__")
     __ag_priority__ = 1  # tensors leave their operators to it
 
     ag_index: Any
     ag_alternatives: Alternatives
+    ag_is_made: bool
 
-    def __init__(self, index: Any, alternatives: Alternatives) -> None:
+    def __new__(cls, index: Any, alternatives: Alternatives, is_made: bool = False) -> Choice:
+        return object.__new__(TextChoice if alternatives.are_texts else cls)
+
+    def __init__(self, index: Any, alternatives: Alternatives, is_made: bool = False) -> None:
         object.__setattr__(self, "ag_index", index)
         object.__setattr__(self, "ag_alternatives", alternatives)
+        object.__setattr__(self, "ag_is_made", is_made)
 
     def __tf_flatten__(self) -> tuple[Alternatives, tuple[Any, ...]]:
         return self.ag_alternatives, (self.ag_index,)
@@ -92,7 +112,7 @@ class Choice:
     @classmethod
     def __tf_unflatten__(cls, metadata: Alternatives, components: Any) -> Any:
         (index,) = components
-        return metadata[int(index)] if isinstance(index, (EagerTensor, DeviceTensor)) else cls(index, metadata)
+        return metadata[int(index)] if isinstance(index, (EagerTensor, DeviceTensor)) else Choice(index, metadata)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -121,6 +141,16 @@ class Choice:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         refuse(self, "is used as a tensor", "use its `.value`, or int(...) of it")
+
+
+@nest.leaf
+class TextChoice(StandsForString, Choice):
+    """One of some strings. It becomes a string tensor where one is asked for."""
+
+    __slots__ = ()
+
+    def wide(self) -> Any:
+        return constant_of(self, self.ag_alternatives, dtypes.string)
 
 
 def refuse(choice: Choice, what: str, fix: str) -> NoReturn:
@@ -170,10 +200,10 @@ def among(choice: Choice, alternatives: Alternatives) -> Choice:
     """The same choice with further alternatives, or without some that the object isn't."""
     places = [alternatives.position(each) if each in alternatives else 0 for each in choice.ag_alternatives]
     if places == list(range(len(places))):
-        return Choice(choice.ag_index, alternatives)
+        return Choice(choice.ag_index, alternatives, choice.ag_is_made)
     index = choice.ag_index
     moved = constant_of(Choice(plain(index), choice.ag_alternatives), places, dtypes.int32)
-    return Choice(guarded(moved, absences(index, ctx.builder)), alternatives)
+    return Choice(guarded(moved, absences(index, ctx.builder)), alternatives, choice.ag_is_made)
 
 
 def is_member(value: Any) -> bool:
@@ -183,7 +213,7 @@ def is_member(value: Any) -> bool:
 
 def is_choosable(value: Any) -> bool:
     """Whether a value can be an alternative beside others, or is a choice."""
-    return type(value) in (Choice, Which, New) or is_member(value) or _is_of_module(value)
+    return isinstance(value, Choice) or type(value) in (str, Which, New) or is_member(value) or _is_of_module(value)
 
 
 def _is_of_module(value: Any) -> bool:
@@ -192,7 +222,9 @@ def _is_of_module(value: Any) -> bool:
 
 
 def holds_choice(value: Any) -> bool:
-    """Whether a member of an enum, or a choice, is somewhere in a structure."""
+    """Whether a member of an enum, or a choice that no tensor can be, is somewhere in a structure."""
+    if is_text(value):  # which a string tensor holds as well
+        return False
     return is_choosable(value) or any(holds_choice(item) for _, item in children(value) or ())
 
 
@@ -205,21 +237,37 @@ def are_alternatives(one: Any, other: Any) -> bool:
 
 def as_choice(value: Any, alternatives: Alternatives) -> Choice:
     """A choice for a value, which is one of the alternatives or a choice of some of them."""
-    if type(value) is Choice:
+    if isinstance(value, Choice):
         return among(value, alternatives)
     return Choice(convert_to_tensor(alternatives.position(value), dtypes.int32), alternatives)
+
+
+def as_string(text: Any) -> StagedString:
+    """A string, known or not, as one that a tensor holds."""
+    return text if type(text) is StagedString else StagedString(convert_to_tensor(text, dtypes.string))
+
+
+def with_strings(value: Any) -> Any:
+    """A structure with strings that tensors hold in the place of choices of strings and of texts."""
+    if is_text(value):
+        return value if type(value) is str else as_string(value)
+    return _rebuilt(value, lambda _, item: with_strings(item))
 
 
 # --- variables of loops --------------------------------------------------------------------------------------------
 
 # What a variable's parts may be, by their labels.
 Known = Mapping[str, Alternatives]
+# Strings of which no list is known: a string tensor holds them.
+UNBOUNDED = Alternatives()
 
 
 def with_choices(value: Any, label: str, known: Known) -> Any:
     """A value with choices in the places of which a loop knows that other objects come there."""
     if not known:
         return value
+    if label in known and known[label] is UNBOUNDED:
+        return as_string(value) if is_text(value) else value
     if (is_choosable(value) or value is None) and label in known:
         # A place that holds something else than what it held when that was found out is found out about again.
         return as_choice(value, known[label]) if known[label].covers(value) else value
@@ -228,9 +276,11 @@ def with_choices(value: Any, label: str, known: Known) -> Any:
 
 def like_choices(structure: Any, value: Any) -> Any:
     """A value with choices in the places where a structure like it has them."""
-    if type(structure) is Choice:
+    if type(structure) is StagedString:
+        return as_string(value) if is_text(value) else value
+    if isinstance(structure, Choice):
         return as_choice(value, structure.ag_alternatives) if structure.ag_alternatives.covers(value) else value
-    if type(value) is Choice or children(structure) is None or children(value) is None:
+    if isinstance(value, Choice) or children(structure) is None or children(value) is None:
         return value
     if not same_structure(structure, value):
         return value
@@ -243,7 +293,7 @@ def with_new(value: Any, new: New) -> Any:
     kind = type(value)
     if kind is Which or kind is New:
         return new if kind is New or not new.is_outside(value.object) else value
-    if kind is Choice:
+    if issubclass(kind, Choice):
         found = [with_new(each, new) for each in value.ag_alternatives]
         if all(a is b for a, b in zip(found, value.ag_alternatives)):
             return value
@@ -257,19 +307,28 @@ def outgrown(structure: Any, value: Any, label: str) -> dict[str, Alternatives]:
     """Where a structure has one object, or a choice, and a value another one: what there may be, by label."""
     if structure is value:
         return {}
+    if is_text(structure) and not is_choosable(value):
+        # A string that isn't among known ones, or a tensor.
+        return {label: UNBOUNDED} if isinstance(structure, Choice) and is_tensor_like(value) else {}
     if are_alternatives(structure, value):
-        if type(structure) is Choice and structure.ag_alternatives.covers(value):
+        if isinstance(structure, Choice) and structure.ag_alternatives.covers(value):
             return {}
-        return {label: _all_of(Alternatives.of(structure, value))}
+        found = Alternatives.of(structure, value)
+        if Alternatives([each for each in found if each is not None]).are_texts and (
+            len(found) > _MOST or (isinstance(value, Choice) and value.ag_is_made)
+        ):
+            # Each iteration may make another string of the one before it.
+            return {label: UNBOUNDED}
+        return {label: _all_of(found)} if len(found) > 1 else {}
     if is_choosable(structure) or is_choosable(value):
         return {}
     first, second = children(structure), children(value)
     if first is None or second is None or not same_structure(structure, value):
         return {}
-    found: dict[str, Alternatives] = {}
+    parts: dict[str, Alternatives] = {}
     for (key, held), (_, item) in zip(first, second):
-        found |= outgrown(held, item, label + key)
-    return found
+        parts |= outgrown(held, item, label + key)
+    return parts
 
 
 def _all_of(alternatives: Alternatives) -> Alternatives:
@@ -290,7 +349,7 @@ def _all_of(alternatives: Alternatives) -> Alternatives:
 
 
 def _rebuilt(value: Any, change: Callable[[str, Any], Any]) -> Any:
-    items = children(value) if type(value) is not Choice else None
+    items = children(value) if not isinstance(value, Choice) else None
     if not items:
         return value
     made = [change(key, item) for key, item in items]

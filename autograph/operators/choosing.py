@@ -16,11 +16,23 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.builtins import OVERLOADS
-from autograph.operators.calls import attribute, converted_form, install_search
-from autograph.operators.choices import Alternatives, Choice, among, holds, refuse
+from autograph.operators.calls import attribute, converted_form, install_methods, install_search
+from autograph.operators.choices import Alternatives, Choice, TextChoice, among, holds, refuse
+from autograph.operators.conditional import if_exp
+from autograph.operators.iterables import ListItems
 from autograph.operators.objects import as_key, refuse_copies
 from autograph.operators.selecting import call, raise_at_run_time, select, selected
 from autograph.operators.special_methods import BINARY, COMPARISONS, operate, operate_alone
+from autograph.operators.staged_strings import (
+    call_method,
+    character,
+    characters,
+    is_staged_text,
+    key_among,
+    percent_of,
+    refused,
+)
+from autograph.operators.staged_strings import install as install_strings
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.ops.convert import convert_to_tensor
@@ -32,6 +44,9 @@ _METHODS = (FunctionType, MethodDescriptorType, classmethod, staticmethod)
 def _attribute(choice: Choice, name: str) -> Any:
     if name.startswith("__") and name.endswith("__") and name not in ("__name__", "__qualname__"):
         raise AttributeError(name)  # asked by Python for itself: the class has those that matter
+    if all(each is None or type(each) is str for each in choice.ag_alternatives):
+        getattr("", name)  # Python's own error
+        return _TextMethod(choice, name)
     members = [
         next((vars(base)[name] for base in type(each).__mro__ if name in vars(base)), None)
         for each in choice.ag_alternatives
@@ -55,6 +70,18 @@ class _Method:
 
         error = AttributeError(f"'NoneType' object has no attribute '{self._name}'")
         return call(_present(self._choice, error), called, arguments, options)
+
+
+class _TextMethod:
+    """A method of the chosen string, which changes nothing."""
+
+    def __init__(self, choice: Choice, name: str) -> None:
+        self._choice, self._name = choice, name
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        error = AttributeError(f"'NoneType' object has no attribute '{self._name}'")
+        present = _present(self._choice, error)
+        return select(present, lambda each: call_method(each, self._name, arguments, options))
 
 
 def _called(self: Choice, *given: Any, **options: Any) -> Any:
@@ -85,6 +112,11 @@ def _iterated(self: Choice) -> Iterator[Any]:
     return iter([selected(self, list(column)) for column in zip(*rows)])
 
 
+def _characters(self: TextChoice) -> Any:
+    """What a loop over the chosen string runs over: None for Python, where all have the same length."""
+    return None if len(set(map(len, self.ag_alternatives))) == 1 else ListItems(characters(self))
+
+
 def _known(self: Choice, what: str, function: Callable[[Any], Any]) -> Any:
     """What Python needs now: the same of all objects."""
     found = select(self, function)
@@ -98,7 +130,7 @@ def _with_each(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def called(*arguments: Any, **options: Any) -> Any:
         for position, given in enumerate(arguments):
-            if type(given) is Choice:
+            if isinstance(given, Choice):
                 before, after = arguments[:position], arguments[position + 1 :]
                 return select(given, lambda each: called(*before, each, *after, **options))  # noqa: B023  it runs at once
         return function(*arguments, **options)
@@ -110,7 +142,7 @@ def _with_each(function: Callable[..., Any]) -> Callable[..., Any]:
 def _member(kind: EnumMeta, *arguments: Any, **options: Any) -> Any:
     """``Phase(value)``: the member with a value, which may be known only when the program runs."""
     value = arguments[0] if len(arguments) == 1 and not options else None
-    if type(value) is Choice:
+    if isinstance(value, Choice):
         return select(value, lambda each: _member(kind, each))
     if symbolic(value) is not None and issubclass(kind, Flag):
         raise StagingTypeError(
@@ -136,7 +168,7 @@ def _by_identity(function: Callable[[Any], int]) -> Callable[[Any], Any]:
 
     def called(value: Any) -> Any:
         key = as_key(value, function.__name__)
-        return select(key, function) if type(key) is Choice else function(key)
+        return select(key, function) if isinstance(key, Choice) else function(key)
 
     return called
 
@@ -144,7 +176,10 @@ def _by_identity(function: Callable[[Any], int]) -> Callable[[Any], Any]:
 def _get(owner: dict[Any, Any], key: Any, default: Any = None) -> Any:
     """``owner.get(key, default)``"""
     key = as_key(key, "get")
-    return select(key, lambda each: owner.get(each, default)) if type(key) is Choice else owner.get(key, default)
+    if is_staged_text(key) and not isinstance(key, Choice):
+        found, is_there = key_among(owner, key)
+        return if_exp(is_there, lambda: _get(owner, found), lambda: default) if found is not None else default
+    return select(key, lambda each: owner.get(each, default)) if isinstance(key, Choice) else owner.get(key, default)
 
 
 def install() -> None:
@@ -170,9 +205,31 @@ def install() -> None:
             methods[reflected] = backward
     for name, method in methods.items():
         setattr(Choice, name, method)
+    text: Any = TextChoice
+    text.__getitem__, text.__mod__ = character, percent_of
+    text.__str__, text.__format__ = refused("str"), refused("format")
+    text.__staged_items__ = _characters
+    install_strings(OVERLOADS)
+    install_methods(lambda name: OVERLOADS.get(getattr(str, name)))
     OVERLOADS[id], OVERLOADS[hash] = _by_identity(id), _by_identity(hash)
     install_search(refuse_copies)
-    for function in (bool, int, float, str, abs, len, isinstance, issubclass, type, getattr, hasattr, callable, repr):
+    for function in (
+        bool,
+        int,
+        float,
+        str,
+        abs,
+        len,
+        ord,
+        ascii,
+        isinstance,
+        issubclass,
+        type,
+        getattr,
+        hasattr,
+        callable,
+        repr,
+    ):
         OVERLOADS[function] = _with_each(OVERLOADS.get(function, function))
     OVERLOADS[EnumMeta.__call__] = _member
     OVERLOADS[dict.get] = _get

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from autograph.operators.calls import converted_call
 from autograph.operators.containers import Reads
@@ -17,6 +17,7 @@ from autograph.operators.live import LIST_ITERATOR
 from autograph.operators.loops import for_stmt
 from autograph.operators.unbound import run
 from runtime.context import ctx
+from runtime.ops.strings.staged_string import StandsForString
 from runtime.staged_list import StagedList, moved
 
 Python = Callable[[Any], Any]
@@ -138,6 +139,9 @@ def drained(iterable: Any, may_stop: bool = False) -> Any:
     if isinstance(iterable, StagedList):
         refuse_outdated(iterable)
         return iterable.taken()
+    if isinstance(iterable, StandsForString):
+        characters, known = staged(iterable), cast(Any, iterable)
+        return list(known) if characters is None else characters.lists[0]
     if type(iterable) is LIST_ITERATOR and staged(iterable) is not None:
         return collect(iterable, lambda found, item: found.append(item))
     if isinstance(iterable, Staged):

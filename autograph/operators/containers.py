@@ -196,7 +196,8 @@ class Snapshot:
 
     def slot(self) -> ContentSlot:
         """The contents as state. Raises StagingError for a container that can't be."""
-        if not isinstance(self.owner, (list, dict, *STAGED)):
+        is_grown = type(self.owner) is not list and isinstance(self.owner, list) and len(self.owner) != len(self.before)
+        if is_grown or not isinstance(self.owner, (list, dict, *STAGED)):
             kind = type(self.owner).__name__
             kind = f"an {kind}" if kind.startswith("a") else f"a {kind}"
             raise StagingError(
@@ -342,6 +343,11 @@ def conversions(builder: Any) -> list[_Conversion]:
 def is_list(value: Any) -> bool:
     """Whether a value is a list, staged or Python's own."""
     return type(value) is list or isinstance(value, StagedList)
+
+
+def is_content(value: Any) -> bool:
+    """Whether a value is a list or an array of the program: an object whose contents are state by themselves."""
+    return is_list(value) or type(value) is StagedArray
 
 
 def is_listed(value: Any) -> bool:

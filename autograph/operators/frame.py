@@ -9,6 +9,7 @@ are state like any other. So are the contents of lists and dictionaries (see con
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
@@ -18,18 +19,30 @@ from typing import Any
 
 import numpy as np
 
-from autograph.errors import StagingError, StagingValueError, raised_at, user_location
+from autograph.errors import StagingError
 from autograph.operators.aliases import Holder, is_exchanged
-from autograph.operators.arrays import depth, needs_arrays
-from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, twin
+from autograph.operators.arrays import make_writable, written_in_block
+from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, is_method, twin
 from autograph.operators.calls import is_library as is_library_function
 from autograph.operators.containers import CONTAINERS, STAGED, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
-from autograph.operators.holdings import AttributeSlot, Holding, Names, Way, is_internal, is_library, is_users, names_of
+from autograph.operators.holdings import (
+    AttributeSlot,
+    Holding,
+    Names,
+    Way,
+    is_internal,
+    is_library,
+    is_ours,
+    is_users,
+    names_of,
+)
 from autograph.operators.iterators import Position, Positioned, is_of_c, outside, taking_from
 from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
 from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
+from autograph.operators.makeup import Parts, makeup_of, refuse_change_of_new, refuse_exchange, refuse_first_value
+from autograph.operators.opaque import Answer, answer_of, referents
 from autograph.operators.raising import check_refused
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import children, flatten, rebuild, stands_for, which
@@ -39,6 +52,7 @@ from runtime.context import ctx
 from runtime.dataclass import dataclass
 from runtime.interpreter import require_writes
 from runtime.ops.staged_number import StagedNumber
+from runtime.ops.strings.staged_string import StagedString, StagedText
 from runtime.staged_array import ArrayView
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
@@ -48,7 +62,22 @@ _METHODS_OF_C = frozenset({BuiltinMethodType, MethodWrapperType})
 # Where properties, static methods and the like keep their functions.
 _FUNCTIONS = ("__func__", "fget", "fset", "fdel", "func")
 _WITH_FUNCTIONS = (staticmethod, classmethod, property, cached_property, partialmethod)
-_ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None), SymbolicTensor, EagerTensor, StagedNumber})
+_ATOMS = frozenset(
+    {
+        int,
+        float,
+        bool,
+        str,
+        bytes,
+        complex,
+        type(None),
+        SymbolicTensor,
+        EagerTensor,
+        StagedNumber,
+        StagedString,
+        StagedText,
+    }
+)
 
 
 @dataclass
@@ -131,8 +160,10 @@ class Frame:
         self.before = [(cell, read_cell(cell)) for name, cell in direct.items() if name in written]
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
         self.objects: list[Holding] = []
+        self.answers: list[Answer] = []
         self.takes_made = False  # whether an attribute that comes to be in the blocks, and holds a number, is state
         self._kept: set[Any] = set()  # the places of those that stayed
+        self._made: set[int] = set()  # the ids of objects and containers that came to be there, and stay
         self._classes: dict[int, Holding] = {}  # by id
         self._modules: dict[int, Holding] = {}  # by id of the dictionary of a module's variables
         self._names: list[Names] = []  # in the code that is reached
@@ -164,15 +195,25 @@ class Frame:
             now = slot.get()
             if isinstance(now, StagedList) and moved(before) is now:
                 continue  # the same list in its staged form, whose contents are state anyway
-            if now is not before and self._is_state(before, now):
-                make = partial(_made_in_block, slot) if slot.place in self._kept else lambda slot=slot: slot
+            is_of_made = isinstance(slot, AttributeSlot) and id(slot.owner) in self._made
+            if now is not before and (is_of_made or self._is_state(before, now, slot)):
+                make = partial(refuse_first_value, slot.label) if slot.place in self._kept else lambda slot=slot: slot
+                make = partial(refuse_change_of_new, slot.label) if is_of_made else make
                 found.append(Change(make, now, slot.place, frozenset({slot.place})))
+        for each in self.objects:
+            for name in each.exchanged():
+                place = "makeup", id(each.owner), name
+                found.append(Change(partial(refuse_exchange, each.label(name), name), None, place, frozenset({place})))
+        found += [
+            Change(each.refuse, None, each.place, frozenset({each.place})) for each in self.answers if each.changed()
+        ]
         for snapshot in self.containers:
             if snapshot.changed() and not self._is_of_library(snapshot):
                 places = frozenset(snapshot.changed_places())
+                is_of_made = id(snapshot.owner) in self._made
                 found.append(
                     Change(
-                        snapshot.slot,
+                        partial(refuse_change_of_new, snapshot.label) if is_of_made else snapshot.slot,
                         contents(snapshot.owner),
                         ContentSlot(snapshot.label, snapshot.owner).place,
                         places,
@@ -220,7 +261,7 @@ class Frame:
                 if isinstance(owner, list) and staged is not None:
                     images.became(staged, owner)
         for each in self.objects:
-            if not each.is_single and each.is_changed():
+            if not (each.is_single or isinstance(each.owner, CONTAINERS)) and each.is_changed():
                 images.add(each.owner, dict(each.attributes))
         return images
 
@@ -263,9 +304,11 @@ class Frame:
     def restore(self) -> None:
         """Puts everything back, save what is no state of the program (objects made while tracing stay)."""
         self._keep_flags()
+        for each in self.objects:
+            each.put_makeup_back()
         for slot, held, before in list(self.changed_far_slots()):
             now = slot.get()
-            if now is not before and self._is_state(before, now):
+            if now is not before and self._is_state(before, now, slot):
                 slot.set(held)
         for snapshot in self.containers:
             staged = moved(snapshot.owner)
@@ -323,18 +366,9 @@ class Frame:
         except ValueError as error:
             if "read-only" not in str(error) or not self.arrays:
                 raise
-            restart = needs_arrays()
-            if restart is not None:
-                raise restart from error
-            raise StagingValueError(
-                "a NumPy array is written to in a branch or loop on tensors",
-                location=raised_at(error) or user_location(),
-                cause="whether and how often that happens is known only at run time, and an array isn't a tensor",
-                fix="make it a tensor, and use ag.tensor_scatter_nd_update, or a list",
-            ) from error
+            raise written_in_block(error) from error
         finally:
-            for array in sorted(self.arrays, key=depth):  # views after their arrays
-                array.flags.writeable = True
+            make_writable(self.arrays)
 
     def check_iterators(self) -> None:
         """Raises StagingError if the block that is being traced has taken items from iterators and may not."""
@@ -379,9 +413,49 @@ class Frame:
                     found = True
         return found
 
-    def _is_state(self, before: Any, now: Any) -> bool:
+    def adopt_made(self) -> bool:
+        """Watches from now on what has come to be in the last trace of a block and stays; gives whether there is any.
+
+        The next traces find it. If they change it, that is refused: nobody knows what it was when it was made.
+        """
+        if ctx.created != self._created:
+            return False  # objects with variables, of which the function is traced again
+        made: list[tuple[Slot, Any]] = []
+        for index, (name, cell, before) in enumerate(self.far_cells):
+            variable = CellSlot(name, cell)
+            if self._is_made(before, before, variable):
+                self.far_cells[index] = name, cell, variable.get()
+                made.append((variable, variable.get()))
+        for each in self.objects:
+            for key, before, now in list(each.changed()):
+                slot, read = each.slot(key), self._inherited(each.owner, key) if before is UNSET else before
+                is_known = id(each.owner) in self._made or _is_private(key, library_attributes(type(each.owner)))
+                if not is_known and self._is_made(before, read, slot):
+                    each.before[key] = now
+                    made.append((slot, now))
+        for place, item in made:
+            self._kept.add(place.place)
+            self.watch(place.label, item)
+        return bool(made)
+
+    def watch(self, label: str, made: Any) -> None:
+        """Refuses changes of what has come to be in the last trace of a block, and of what can be reached from it."""
+        known = {id(owner) for owner in self.owners()}
+        self._reach(label, made)
+        self._reach_waiting()
+        self._made.update(id(owner) for owner in self.owners() if id(owner) not in known)
+
+    def _is_made(self, held: Any, before: Any, slot: Slot) -> bool:
+        """Whether a place got an object, or another value that stays, on first use."""
+        now = slot.get()
+        is_first = (held is None or held is UNSET) and now is not None and now is not UNSET
+        return is_first and not _is_number(now) and not self._is_state(before, now, slot)
+
+    def _is_state(self, before: Any, now: Any, slot: Slot) -> bool:
         """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
-        if _holds_symbolic(now):
+        if _holds_symbolic(now) or (isinstance(slot, AttributeSlot) and slot.is_always_there):
+            return True
+        if before is UNSET and isinstance(slot, AttributeSlot) and is_method(slot.owner, slot.name):
             return True
         if before is UNSET:
             return self.takes_made and _is_number(now) and ctx.created == self._created
@@ -418,19 +492,29 @@ class Frame:
             if is_library_function(value):
                 # Its variables are its own business (a cache); the user's functions that it calls aren't.
                 for cell in value.__closure__ or ():
-                    if isinstance(read_cell(cell), (FunctionType, MethodType)):
+                    if callable(read_cell(cell)):
                         self._reach(name, read_cell(cell))
             else:
                 self._reach_closure(value)
                 self._reach_globals(value.__code__, value.__globals__)
                 self._reach_defaults(value)
                 self._hold(name, value)
+                self._hold(name, value, Parts(value))
         elif kind is MethodType:
             self._reach(name, value.__self__)
             self._reach(name, value.__func__)
         elif kind in _METHODS_OF_C:
             if not isinstance(value.__self__, ModuleType):
                 self._reach(Way(name, ".__self__"), value.__self__)
+        elif (found := referents(value)) is not None:
+            for step, each in found:
+                self._reach(Way(name, step), each)
+            self._hold_if_any(name, value)
+        elif (ask := answer_of(value)) is not None:
+            self.answers.append(Answer(name, value, ask))
+            if is_of_c(value):  # a stream gives lines
+                self.iterators.append(value)
+            self._hold_if_any(name, value)
         elif isinstance(value, ContextVar):
             self._hold(name, value, ContextValue(value))
         elif isinstance(value, partial):
@@ -440,6 +524,8 @@ class Frame:
             if not isinstance(value, tuple):
                 self.containers.append(Snapshot(name, value))
                 self._reach(name, moved(value))
+            if not is_library(kind.__module__):
+                self._hold_if_any(name, value)
             if isinstance(value, (list, tuple, deque)):
                 for index, item in enumerate(value):
                     if type(item) not in _ATOMS:
@@ -458,6 +544,10 @@ class Frame:
         elif isinstance(value, np.ndarray):
             if value.flags.writeable:
                 self.arrays.append(value)
+            self._hold_if_any(name, value)
+        elif isinstance(value, BaseException):
+            self._hold(name, value)
+            self._hold(name, value, Parts(value))
         elif not is_library(kind.__module__) and attributes_of(value) is not None:
             own = library_attributes(kind)
             for key, item in self._hold(name, value).items():
@@ -469,12 +559,18 @@ class Frame:
         """Remembers the attributes of an object, and reaches what they hold; gives them."""
         attributes = attributes_of(value) if attributes is None else attributes
         assert attributes is not None
-        holding = Holding(name, value, attributes, dict(attributes))
+        makeup = {} if isinstance(attributes, (Parts, SomeItems)) else makeup_of(value)
+        holding = Holding(name, value, attributes, dict(attributes), makeup, isinstance(attributes, Parts))
         self.objects.append(holding)
         for key, item in holding.before.items():
             if type(item) not in _ATOMS and not is_internal(value, key):
                 self._reach(name if isinstance(value, ContextVar) else Way(name, f".{key}"), item)
         return holding.before
+
+    def _hold_if_any(self, name: str | Way, value: Any) -> None:
+        """The same for an object of a class of C code, or one derived from it, which may have attributes, too."""
+        if type(value).__dictoffset__:
+            self._hold(name, value)
 
     def _reach_class(self, kind: type) -> None:
         """The attributes of a class and its bases, and what its methods can reach."""
@@ -520,10 +616,16 @@ class Frame:
 
     def _reach_module(self, module: ModuleType, names: Names) -> None:
         """What code with some names can reach in a module, and change there."""
-        if not is_users(module.__name__) or (id(module), id(names)) in self._seen_modules:
+        if (id(module), id(names)) in self._seen_modules:
             return
         self._seen_modules[id(module), id(names)] = names
         namespace = vars(module)
+        if not is_users(module.__name__):
+            if names.assigned and not is_ours(module.__name__):
+                self._hold_globals(namespace, names.assigned)
+            if module is os and "environ" in names.read:
+                self._reach("os.environ", os.environ)
+            return
         self._hold_globals(namespace, names.attributes)
         for name in names.read:
             value = namespace.get(name)
@@ -577,15 +679,6 @@ def _functions_of(member: Any) -> list[Any]:
     if not isinstance(member, _WITH_FUNCTIONS):  # asking another object for an attribute may do anything
         return []
     return [each for each in (getattr(member, name, None) for name in _FUNCTIONS) if isinstance(each, FunctionType)]
-
-
-def _made_in_block(slot: Slot) -> Slot:
-    raise StagingError(
-        f"'{slot.label}' gets its first value in a loop on tensors, and changes in the next iterations",
-        location=user_location(),
-        cause="the loop's body is traced for all iterations at once, but in the first one there is no value yet",
-        fix=f"give '{slot.label}' a value before the loop",
-    )
 
 
 def _is_private(name: str, own: Collection[str]) -> bool:

@@ -9,6 +9,7 @@ import enum
 import sys
 from collections.abc import Iterator, MutableMapping
 from contextvars import ContextVar
+from dataclasses import field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -16,9 +17,10 @@ from autograph.operators.attributes import ContextValue, identity, inherited
 from autograph.operators.iterators import Positioned
 from autograph.operators.left_numbers import note_number
 from autograph.operators.libraries import LIBRARIES
+from autograph.operators.makeup import makeup_of
 from autograph.operators.state import UNSET, Slot
 from runtime.by_code import remembered
-from runtime.bytecode import globals_set
+from runtime.bytecode import attributes_set, globals_set
 from runtime.dataclass import dataclass
 
 # Code that names one of these can set a variable of its module whose name isn't written there.
@@ -49,7 +51,12 @@ class Way:
 
 
 class AttributeSlot(Slot):
-    """An attribute of one object, whatever the way to it."""
+    """An attribute of one object, whatever the way to it.
+
+    is_always_there  that it was None doesn't mean that it had yet to be made
+    """
+
+    is_always_there = False
 
     def __init__(self, label: str, owner: Any, attributes: MutableMapping[str, Any], name: str) -> None:
         super().__init__(label)
@@ -77,13 +84,17 @@ class AttributeSlot(Slot):
 class Holding:
     """An object and the attributes that it had.
 
-    way  how it is reached; None for a module's variables, which are reached by their own names
+    way       how it is reached; None for a module's variables, which are reached by their own names
+    makeup    what it was made of beside them, see `makeup_of`
+    is_whole  whether it always has all of these attributes
     """
 
     way: str | Way | None
     owner: Any
     attributes: MutableMapping[str, Any]
     before: dict[str, Any]
+    makeup: dict[str, Any] = field(default_factory=dict)
+    is_whole: bool = False
 
     def label(self, key: str) -> str:
         """How an attribute is reached."""
@@ -93,7 +104,9 @@ class Holding:
 
     def slot(self, key: str) -> AttributeSlot:
         """An attribute as state."""
-        return AttributeSlot(self.label(key), self.owner, self.attributes, key)
+        slot = AttributeSlot(self.label(key), self.owner, self.attributes, key)
+        slot.is_always_there = self.is_whole
+        return slot
 
     def is_changed(self) -> bool:
         """Whether an attribute is another object than before."""
@@ -110,10 +123,34 @@ class Holding:
                 if now is not before:
                     yield key, before, now
 
+    def exchanged(self) -> list[str]:
+        """The parts of its makeup that are others than before."""
+        makeup = self.makeup
+        if not makeup:
+            return []
+        now = makeup_of(self.owner)
+        found = [name for name, part in makeup.items() if not _is_one(now.get(name, UNSET), part)]
+        # Python itself adds some to a class when it is asked for them, but no methods.
+        return found + [name for name, part in now.items() if name not in makeup and type(part) is FunctionType]
+
+    def put_makeup_back(self) -> None:
+        """Gives the object the makeup that it had."""
+        for name in self.exchanged():
+            give = type.__setattr__ if isinstance(self.owner, type) else object.__setattr__
+            if name in self.makeup:
+                give(self.owner, name, self.makeup[name])
+            else:
+                type.__delattr__(self.owner, name)
+
     @property
     def is_single(self) -> bool:
         """Whether there is one of it, whose copies aren't looked at: no instance of a class of the program's."""
         return self.way is None or isinstance(self.owner, _SINGLE)
+
+
+def _is_one(now: Any, before: Any) -> bool:
+    """Whether part of a makeup is still what it was; classes of C code make a new text of their name each time."""
+    return now is before or (type(before) is str and now == before)
 
 
 @dataclass
@@ -123,11 +160,13 @@ class Names:
     read        those of global variables and attributes
     stored      the variables of its module that it sets; None if these may be any
     attributes  the attributes that it may set; None if these may be any
+    assigned    those that it does set, as far as their names stand there
     """
 
     read: tuple[str, ...]
     stored: frozenset[str] | None
     attributes: frozenset[str] | None
+    assigned: frozenset[str]
 
 
 @remembered(4096)
@@ -135,19 +174,28 @@ def names_of(code: CodeType) -> Names:
     """The names of global variables and attributes in some code."""
     read = dict.fromkeys(code.co_names)
     stored: frozenset[str] | None = globals_set(code)
+    assigned = attributes_set(code)
+    if "setattr" in read:
+        assigned |= {each for each in code.co_consts if type(each) is str and each.isidentifier()}
     for nested in code.co_consts:
         if isinstance(nested, CodeType):
             inner = names_of(nested)
             read.update(dict.fromkeys(inner.read))
+            assigned |= inner.assigned
             stored = None if stored is None or inner.stored is None else stored | inner.stored
     if not _GIVE_NAMESPACES.isdisjoint(code.co_names):
         stored = None
-    return Names(tuple(read), stored, frozenset(read) if _GIVE_ATTRIBUTES.isdisjoint(read) else None)
+    return Names(tuple(read), stored, frozenset(read) if _GIVE_ATTRIBUTES.isdisjoint(read) else None, assigned)
 
 
 def is_library(module: Any) -> bool:
     """Whether a module, by its name, is one of a library's whose functions run as they are, or unknown."""
     return not isinstance(module, str) or module.partition(".")[0] in LIBRARIES or module == "builtins"
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module, by its name, is one of this project's."""
+    return module.partition(".")[0] in ("autograph", "runtime")
 
 
 def is_users(module: Any) -> bool:

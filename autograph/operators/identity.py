@@ -6,6 +6,7 @@ an int or a float, and a variable that is None on some ways is None there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.elementwise.compare import equal, logical_and, logical_not, where
 from runtime.ops.flags import flag_of, flagged
-from runtime.ops.staged_number import StagedNumber, is_number
+from runtime.ops.staged_number import StagedNumber, is_number, is_text, kind_of
 from runtime.staged_array import WritableArray
 from runtime.tensor import SymbolicTensor, Tensor
 
@@ -36,11 +37,13 @@ def same_value(left: Any, right: Any) -> Any:
         return flagged(equal(left, right), left, right)
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return _same_tensor(left, right)
-    if StagedNumber in (type(left), type(right)) and is_number(left) and is_number(right):
+    of_numbers = StagedNumber in (type(left), type(right)) and is_number(left) and is_number(right)
+    if of_numbers or (is_text(left) and is_text(right)):
+        kind = "numbers" if of_numbers else "strings"
         raise StagingTypeError(
-            "`is` between numbers of which one is known only when the program runs",
+            f"`is` between {kind} of which one is known only when the program runs",
             location=user_location(),
-            cause="whether equal numbers are one object is up to the Python interpreter",
+            cause=f"whether equal {kind} are one object is up to the Python interpreter",
             fix="compare them with ==",
         )
     return False
@@ -53,6 +56,8 @@ def _same_tensor(one: Any, other: Any) -> Any:
     for tensor, another in ((one, other), (other, one)):
         if type(tensor) is SymbolicTensor and tensor.chosen is not None:
             condition, *sides = tensor.chosen
+            if condition is None:
+                continue
             first, second = (_same_tensor(side, another) for side in sides)
             if first is second:
                 return first
@@ -116,21 +121,45 @@ def is_instance(value: Any, classes: Any) -> Any:
     if type(is_none) is bool:
         return isinstance(None, classes) if is_none else found
     of_none = isinstance(None, classes)
-    if of_none == found:
+    if type(found) is bool and of_none == found:
         return found
     return flagged(is_none if of_none else logical_not(is_none))
 
 
-def _is_instance(value: Any, classes: Any) -> bool:
-    if type(value) is StagedNumber:
-        return issubclass(value.kind, classes)
+def _is_instance(value: Any, classes: Any) -> Any:
+    if type(value) is StagedNumber or is_text(value):
+        return issubclass(kind_of(value), classes)
     if isinstance(value, WritableArray):
         return isinstance(value, classes) or isinstance(np.empty(0), classes)
     flag = flag_of(value)
     if flag is None:
-        return isinstance(value, classes)
+        return _of_either(value, lambda each: _is_instance(each, classes), "isinstance", isinstance(value, classes))
     flag.use()
     return issubclass(bool, classes)
+
+
+def _of_either(value: Any, function: Callable[[Any], Any], question: str, otherwise: Any) -> Any:
+    """What a question about classes gives for a tensor: of which a Python value may be in its place."""
+    if type(value) is not SymbolicTensor:
+        return otherwise
+    value.is_asked = True
+    if value.chosen is None:
+        return otherwise
+    condition, one, other = value.chosen
+    first, second = function(one), function(other)
+    if first is second:
+        return first
+    is_told = condition is not None and _is_visible(condition)
+    if is_told and isinstance(first, type) and isinstance(second, type):
+        return Choice(where(condition, 0, 1), Alternatives.of(first, second))
+    if not (is_told and type(first) is type(second) is bool):
+        raise StagingTypeError(
+            f"`{question}` of a value that is a tensor on some ways through the program and a Python value on others",
+            location=user_location(),
+            cause="which it is, is known only when the program runs, and the program holds a tensor for both",
+            fix="make it a tensor everywhere with ag.constant, or keep a flag beside it that tells what it is",
+        )
+    return flagged(where(condition, first, second))
 
 
 def type_of_value(*arguments: Any, **options: Any) -> Any:
@@ -146,10 +175,10 @@ def type_of_value(*arguments: Any, **options: Any) -> Any:
 
 
 def _type(value: Any) -> type:
-    if type(value) is StagedNumber:
-        return value.kind
+    if type(value) is StagedNumber or is_text(value):
+        return kind_of(value)
     flag = flag_of(value)
     if flag is None:
-        return type(value)
+        return _of_either(value, _type, "type", type(value))
     flag.use()
     return bool

@@ -24,6 +24,7 @@ from autograph.operators.objects import as_key
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.selecting import call, select
 from autograph.operators.staged_if import stage_branches
+from autograph.operators.staged_strings import character, is_staged_text, key_among
 from autograph.operators.structure import is_mutable
 from autograph.operators.symbolic import is_tensorable, symbolic
 from runtime.context import ctx
@@ -55,19 +56,25 @@ def item(owner: Any, *path: Any) -> Any:
 def look_up(owner: Any, index: Any) -> Any:
     """``owner[index]`` where no index is a tensor that Python would have to know."""
     index = as_key(index, "[]")
-    if type(index) is Choice:
+    if type(owner) is str and ctx.builder is not None:
+        return character(owner, index)
+    if isinstance(owner, dict) and is_staged_text(index) and not isinstance(index, Choice):
+        index, _ = key_among(owner, index, KeyError("a string that no key is equal to"))
+    if isinstance(index, Choice):
         return select(index, lambda each: owner[each])
     if type(index) is tuple:
         index = tuple([as_key(each, "[]") for each in index])
         for place, each in enumerate(index):
-            if type(each) is Choice:
+            if isinstance(each, Choice):
                 before, after = index[:place], index[place + 1 :]
                 return select(each, lambda each: look_up(owner, (*before, each, *after)))  # noqa: B023  it runs at once
     return owner[index] if type(owner) is not ndarray or ctx.builder is None else element(owner, index)
 
 
 def _item(owner: Any, index: Any) -> Any:
-    if type(index) in (Choice, tuple):
+    if type(owner) is str:
+        return character(owner, index)
+    if isinstance(index, Choice) or is_staged_text(index) or type(index) is tuple:
         return look_up(owner, index)
     index = as_number(index)
     if type(owner) is ndarray and ctx.builder is not None:
@@ -136,18 +143,27 @@ class _Entries:
         return look_up(self.owner, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        key = as_key(key, "[]")
-        if type(key) is Choice:
+        key = _known_key(self.owner, as_key(key, "[]"))
+        if isinstance(key, Choice):
             call(key, lambda each: self.owner.__setitem__(each, value), self.owner, value)
         else:
             self.owner[key] = value
 
     def __delitem__(self, key: Any) -> None:
-        key = as_key(key, "[]")
-        if type(key) is Choice:
+        key = _known_key(self.owner, as_key(key, "[]"))
+        if isinstance(key, Choice):
             call(key, self.owner.__delitem__, self.owner)
         else:
             del self.owner[key]
+
+
+def _known_key(owner: dict[Any, Any], key: Any) -> Any:
+    """A key at which an entry is changed: for a string that isn't known one of those that are there."""
+    is_known = isinstance(key, Choice) and all(each in owner for each in key.ag_alternatives)
+    if not is_staged_text(key) or is_known or not any(type(each) is str for each in owner):
+        return key
+    error = KeyError("a dictionary gets no new key from a string that is known only when the program runs")
+    return key_among(owner, key, error)[0]
 
 
 class _ChosenItems:
@@ -192,7 +208,7 @@ def _position(owner: Any, index: Any) -> Any:
 @keeps_refusals
 def _set_item(owner: list[Any], index: Any, value: Any) -> None:
     staged = moved(owner)
-    if type(index) is Choice:
+    if isinstance(index, Choice):
         call(index, lambda each: _set_item(owner, each, value), owner, value)
     elif staged is not None:
         staged[index] = value

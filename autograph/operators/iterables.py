@@ -370,10 +370,12 @@ def staged(iterable: Any) -> Staged | None:
     if kind is EagerTensor or kind is DeviceTensor:
         # A tensor from outside the trace: a loop over it is a loop of the program, not a thousand copies of its body.
         return TensorItems(iterable) if ctx.builder is not None else None
+    counted = getattr(kind, "__staged_items__", None) if ctx.builder is not None else None
+    if counted is not None:
+        return counted(iterable)
     tensor = symbolic(iterable)
     if tensor is None:
-        counted = getattr(kind, "__staged_items__", None) if ctx.builder is not None else None
-        return None if counted is None else counted(iterable)
+        return None
     behind = _range_behind(tensor)
     return TensorItems(tensor) if behind is None else behind
 

@@ -14,9 +14,10 @@ from autograph.operators.attributes import attributes_of
 from autograph.operators.libraries import library_attributes
 from runtime.context import ctx
 from runtime.ops.staged_number import StagedNumber
+from runtime.ops.strings.staged_string import StagedString
 from runtime.tensor import SymbolicTensor
 
-SYMBOLIC = frozenset({SymbolicTensor, StagedNumber})
+SYMBOLIC = frozenset({SymbolicTensor, StagedNumber, StagedString})
 
 # By root builder, in the order of the first changes: attributes that have become state, and what they were.
 _numbers: WeakKeyDictionary[Any, list[tuple[Any, str, Any]]] = WeakKeyDictionary()
@@ -27,7 +28,7 @@ def note_number(owner: Any, name: str, value: Any) -> None:
     is of a library's class, or one derived from it."""
     attributes = attributes_of(owner) if ctx.builder is not None and type(value) in SYMBOLIC else None
     number = None if attributes is None else attributes.get(name)
-    if type(number) in (int, float) and library_attributes(type(owner)):
+    if type(number) in (int, float, str) and library_attributes(type(owner)):
         root = ctx.builder
         while root.parent is not None:
             root = root.parent

@@ -11,12 +11,12 @@ from autograph.operators.deciding import decided
 from autograph.operators.objects import as_key, compares_by_identity, refuse_copies, same
 from autograph.operators.selecting import select
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
+from autograph.operators.staged_strings import contains, is_staged_text
 from autograph.operators.state import Block
 from autograph.operators.structure import children
 from autograph.operators.symbolic import DECIDED, UNSTAGED, symbolic, truth
 from autograph.operators.unbound import as_unbound_local
 from runtime.context import ctx
-from runtime.ops.strings.staged_string import StagedText
 
 
 def and_(first: Any, second: Block, *others: Block) -> Any:
@@ -91,9 +91,9 @@ def is_(left: Any, right: Any) -> Any:
     """``left is right``."""
     if left is right or ctx.builder is None:
         return left is right
-    if type(left) is Choice:
+    if isinstance(left, Choice):
         return select(left, lambda each: is_(each, right))
-    return is_(right, left) if type(right) is Choice else same(left, right)
+    return is_(right, left) if isinstance(right, Choice) else same(left, right)
 
 
 def is_not(left: Any, right: Any) -> Any:
@@ -105,7 +105,7 @@ def is_none(value: Any) -> Any:
     """``value is None``: a tensor where it depends on the way through the program."""
     if type(value) in DECIDED:
         return value is None
-    return is_(value, None) if type(value) is Choice else none_test(value)
+    return is_(value, None) if isinstance(value, Choice) else none_test(value)
 
 
 def is_not_none(value: Any) -> Any:
@@ -142,17 +142,19 @@ def in_(item: Any, container: Any) -> Any:
         return item in container
     if isinstance(container, _HASHED):
         item = as_key(item, "in")
-    if type(item) is Choice:
+    if isinstance(item, Choice):
         return select(item, lambda each: in_(each, container))
-    if type(container) is Choice:
+    if isinstance(container, Choice):
         return select(container, lambda each: in_(item, each))
+    if is_staged_text(container) or (type(container) is str and is_staged_text(item)):
+        return contains(container, item)
     if symbolic(container) is not None or _holds_tensor(item) or _holds_tensor(container):
         return stage_contains(item, container)
     return operator.contains(container, item)
 
 
 def _holds_tensor(value: Any) -> bool:
-    if type(value) in (Choice, StagedText) or compares_by_identity(value):
+    if isinstance(value, Choice) or is_staged_text(value) or compares_by_identity(value):
         return True
     if ctx.builder is None or symbolic(value) is not None:
         return ctx.builder is not None

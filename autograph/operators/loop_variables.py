@@ -8,7 +8,7 @@ from typing import Any
 
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, UNBOUND, Absence, absences, guarded, no_iteration, plain
-from autograph.operators.arrays import view_error
+from autograph.operators.arrays import note_chosen, view_error
 from autograph.operators.choices import Known, with_choices
 from autograph.operators.containers import is_list, staged_list, unwrapped
 from autograph.operators.state import UNSET, Slot, text_of
@@ -31,10 +31,10 @@ from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.flags import flagged, is_flag
 from runtime.ops.host_array import HostArray
-from runtime.ops.staged_number import StagedNumber
+from runtime.ops.staged_number import kind_of, staged_value
 from runtime.staged_array import StagedArray
 from runtime.staged_list import Numbers, StagedList
-from runtime.tensor import Tensor
+from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
 from runtime.types import TensorType
 
@@ -58,6 +58,7 @@ class Leaf:
         self.number: DType | None = None
         self.is_flag = False
         self.is_array = False
+        self.python_kind: type | None = None  # of what is there on some ways, if it is a tensor on others
         self.given: list[Any] = []  # the Python bools that stood for it
         self.flags: dict[tuple[str, int], Leaf] = {}
         self.absence: Absence | None = None  # what a flag tells
@@ -81,6 +82,7 @@ class Leaf:
         """Takes the type that the same leaf had at the end of an earlier trace."""
         self.carried, self.type, self.number = before.carried, before.type, before.number
         self.is_flag, self.is_array = before.is_flag, before.is_array
+        self.python_kind = before.python_kind
         self.flexible, self.guessed = before.flexible, False
         for key, flag in before.flags.items():
             if key not in self.flags:
@@ -98,15 +100,31 @@ class Leaf:
         """What the variable holds when the loop carries a tensor for it."""
         if self.is_flag:
             self.given.append(flagged(tensor, self.init))
+        elif self.python_kind is not None and self.number is None:
+            tensor.chosen = None, self.python_kind(), SymbolicTensor(tensor.value, tensor.builder)
         if self.is_array:
             return HostArray(tensor)
-        return tensor if self.number is None else StagedNumber(tensor, self.number)
+        return tensor if self.number is None else staged_value(tensor, self.number)
+
+    def note_kind(self, result: Any) -> bool:
+        """Notes whether a tensor and a Python value come to stand in its place; gives whether that is new."""
+        before = self.python_kind
+        values = [each for each in (self.init, result) if each is not UNSET]
+        found = [kind for each in values for kind in _kinds(each)]
+        if None in found:
+            self.python_kind = next((kind for kind in found if kind is not None), before)
+        return self.python_kind is not before
 
     def is_no_flag(self) -> bool:
         """Notes that it may hold a boolean tensor that is no Python bool; gives whether a trace has relied on that."""
         is_used = self.is_flag and any(each.flag.is_used for each in self.given)
         self.is_flag = False
         return is_used
+
+    def meet_first(self, result: Any) -> None:
+        """Takes what the first traced iteration ends with that changes it."""
+        self.meet(result)
+        self.note_kind(result)
 
     def meet(self, result: Any) -> bool:
         """Takes what an iteration ends with; gives whether it still holds, or doesn't, numbers of NumPy's only."""
@@ -122,6 +140,14 @@ class Leaf:
         if has_dtype(self.init) and type_of(self.init).dtype is not self.type.dtype:
             return cast(self.init, self.type.dtype)  # Python numbers in a list
         return convert_to_tensor(self.init, self.type.dtype)
+
+
+def _kinds(value: Any) -> list[type | None]:
+    """The class of a Python value, None for a tensor; both for a tensor that was chosen from two such."""
+    if is_weak(value) or is_flag(value):
+        return [bool if is_flag(value) else kind_of(value)]
+    chosen = value.chosen if type(value) is SymbolicTensor else None
+    return [None] if chosen is None else [kind for side in chosen[1:] for kind in _kinds(side)]
 
 
 def _holds_array(value: Any) -> bool:
@@ -196,6 +222,9 @@ class Variable:
     def resume(self, structure: Any, parts: Sequence[Leaf], numbers: Numbers) -> None:
         """Takes what the same variable, which started alike, had at the end of an earlier trace."""
         if self.lacks_value:
+            label = self.slot.label
+            if [key for key, _ in flatten(structure, label)] != [leaf.label for leaf in parts]:
+                return  # objects in it have come to count by their attributes since
             self.structure = map_leaves(structure, lambda leaf: leaf)  # a container of its own
             self.parts = [Leaf(leaf.label, leaf.init) for leaf in parts]
         elif len(self.parts) != len(parts):
@@ -259,6 +288,8 @@ class Variable:
                 cause="the number of iterations is known only at run time, so every iteration must keep the structure",
                 fix="collect values in an ag.TensorArray, or keep the lengths of lists and tuples",
             )
+        for leaf, (_, each) in zip(self.parts, found):
+            note_chosen(leaf.init, each)
         return [each for _, each in found]
 
     def assemble(self, read: Callable[[Leaf], Any]) -> Any:

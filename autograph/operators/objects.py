@@ -28,9 +28,9 @@ def same(left: Any, right: Any) -> Any:
 
 def _same_object(one: Any, other: Any) -> Any:
     """Whether two identities are one."""
-    if type(one) is Choice:
+    if isinstance(one, Choice):
         return select(one, lambda each: _same_object(each, other))
-    if type(other) is Choice:
+    if isinstance(other, Choice):
         return _same_object(other, one)
     for new, known in ((one, other), (other, one)):
         if type(new) is New and (type(known) is New or not new.is_outside(known.object)):
@@ -51,11 +51,11 @@ def as_key(value: Any, question: str) -> Any:
     if not compares_by_identity(value):
         return value
     found = which(value)
-    each_found = found.ag_alternatives if type(found) is Choice else (found,)
+    each_found = found.ag_alternatives if isinstance(found, Choice) else (found,)
     if any(type(each) is New for each in each_found):
         raise _unknown(question, value)
     objects = [each.object for each in each_found]
-    return Choice(found.ag_index, Alternatives(objects)) if type(found) is Choice else objects[0]
+    return Choice(found.ag_index, Alternatives(objects)) if isinstance(found, Choice) else objects[0]
 
 
 def _unknown(question: str, value: Any) -> StagingTypeError:

@@ -26,7 +26,7 @@ from runtime.errors import OperatorNotAllowedInGraphError
 from runtime.interpreter import is_raise
 from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
-from runtime.ops.strings.staged_string import StagedText
+from runtime.ops.strings.staged_string import StagedString, StagedText
 
 _OWN = ("autograph", "runtime")
 # What Python raises for values that don't depend on tensors, and so whenever the program gets there.
@@ -111,11 +111,15 @@ def _tensors(leaf: Any) -> list[Any]:
     """The tensors in something that an error holds: itself, or those in a text."""
     if type(leaf) is StagedText:
         return [piece[0] for piece in leaf.pieces if not isinstance(piece, str)]
+    if type(leaf) is StagedString:
+        return [leaf.tensor]
     return [leaf] if is_tensor_like(leaf) else []
 
 
 def _with_tensors(leaf: Any, tensors: Iterator[Any]) -> Any:
     """The same with other tensors."""
+    if type(leaf) is StagedString:
+        return StagedString(next(tensors))
     if type(leaf) is StagedText:
         return StagedText(*[each if isinstance(each, str) else (next(tensors), each[1]) for each in leaf.pieces])
     return next(tensors) if is_tensor_like(leaf) else leaf

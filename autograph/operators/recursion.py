@@ -30,6 +30,7 @@ from typing import Any
 from autograph.errors import StagingError, StagingTypeError, location_of, user_location
 from autograph.operators.absence import plain, returned
 from autograph.operators.calls import install_watcher
+from autograph.operators.choices import with_strings
 from autograph.operators.containers import STAGED, ListRequest, Snapshot, convert
 from autograph.operators.frame import Frame
 from autograph.operators.loop_memory import settling_alone
@@ -53,7 +54,8 @@ from runtime.context import ctx
 from runtime.errors import DTypeError
 from runtime.graph.builder import Region, emit_call, emit_letrec, trace_region
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
-from runtime.ops.staged_number import StagedNumber, kind_of
+from runtime.ops.staged_number import StagedNumber, is_text, kind_of
+from runtime.ops.strings.staged_string import StagedString
 from runtime.shapes import widen
 from runtime.signatures import signature_of
 from runtime.staged_list import StagedList, moved, resolved
@@ -354,7 +356,7 @@ def _parameter_type(known: TensorType | None, one: Any, other: Any, widening: bo
     if not (_is_passable(one) and _is_passable(other)):
         return None
     if known is None:
-        if not (_is_tensor(one) or _is_tensor(other) or (widening and type(one) in (int, float))):
+        if not (_is_tensor(one) or _is_tensor(other) or (widening and (type(one) in (int, float) or is_text(one)))):
             return None
         # How large an int has become while calls were traced one in the other says nothing of its type.
         dtype = common_dtype(*[0 if type(each) is int else each for each in (one, other)])
@@ -372,7 +374,7 @@ def _parameter_type(known: TensorType | None, one: Any, other: Any, widening: bo
 
 
 def _is_passable(value: Any) -> bool:
-    return is_tensorable(value) and not isinstance(value, (Variable, str, bytes))
+    return is_text(value) or (is_tensorable(value) and not isinstance(value, (Variable, bytes)))
 
 
 def _leaf(arguments: dict[str, Any], path: Path) -> Any:
@@ -485,9 +487,11 @@ class Recursion:
         def body(*tensors: Any) -> list[Any]:
             activation.builder = ctx.builder
             given = iter(tensors)
-            args, kwargs = self.arguments(
-                own, dict(zip(self.parameters, itertools.islice(given, len(self.parameters))))
-            )
+            leaves = {
+                path: StagedString(tensor) if is_text(_leaf(own, path)) else tensor
+                for path, tensor in zip(self.parameters, itertools.islice(given, len(self.parameters)))
+            }
+            args, kwargs = self.arguments(own, leaves)
             for each in self.state:
                 each.put(given)
             result = resolved(activation.made(*args, **kwargs))
@@ -578,10 +582,11 @@ class Recursion:
 
     def outputs(self, result: Any) -> list[Any]:
         """The tensors of a result, whose types are joined with those known."""
+        result = with_strings(result)
         leaves = flatten(result)
         values = [value for _, value in leaves]
         for value in values:
-            if type(value) in (SymbolicTensor, StagedNumber):
+            if type(value) in (SymbolicTensor, StagedNumber, StagedString):
                 returned(value)
         values = [plain(value) for value in values]
         if self.types is None:
@@ -625,7 +630,13 @@ class Recursion:
     def assemble(self, tensors: list[Any]) -> Any:
         assert self.types is not None
         given, types = iter(tensors), iter(self.types)
-        result = map_leaves(self.result, lambda leaf: leaf if next(types) is None else next(given))
+
+        def put(leaf: Any) -> Any:
+            if next(types) is None:
+                return leaf
+            return StagedString(next(given)) if is_text(leaf) else next(given)
+
+        result = map_leaves(self.result, put)
         for each in self.state:
             each.put(given)
         return result
@@ -679,7 +690,7 @@ def _joined(type_: TensorType | None, before: Any, value: Any, label: str, ways:
 
 
 def _is_tensor(value: Any) -> bool:
-    return type(value) is StagedNumber or (is_tensorable(value) and not is_weak(value))
+    return type(value) in (StagedNumber, StagedString) or (is_tensorable(value) and not is_weak(value))
 
 
 install_watcher(watched)

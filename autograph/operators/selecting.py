@@ -13,6 +13,7 @@ from autograph.operators.symbolic import same_python_value
 from runtime import dtypes
 from runtime.ops.control import raise_op
 from runtime.ops.elementwise.compare import less
+from runtime.ops.flags import flagged
 from runtime.ops.staged_number import StagedNumber, storage
 from runtime.ops.values import common_default, default_of
 
@@ -56,14 +57,18 @@ def selected(choice: Choice, values: list[Any]) -> Any:
         return first
     kinds = {type(each) for each in values}
     if kinds == {bool}:
-        return holds(choice, [position for position, each in enumerate(values) if each])
+        return flagged(holds(choice, [position for position, each in enumerate(values) if each]))
     if kinds == {int} or kinds == {float}:
         default = common_default(*map(default_of, values))
         return StagedNumber(constant_of(choice, values, storage(default)), default)
     # Functions of a table, too: they can be called.
-    if Choice not in kinds and all(each is None or is_choosable(each) or callable(each) for each in values):
+    if not any(issubclass(kind, Choice) for kind in kinds) and all(
+        each is None or is_choosable(each) or callable(each) for each in values
+    ):
         found = Alternatives.of(*values)
-        return Choice(constant_of(choice, [found.position(each) for each in values], dtypes.int32), found)
+        return Choice(
+            constant_of(choice, [found.position(each) for each in values], dtypes.int32), found, found.are_texts
+        )
     return _branches(choice, lambda position: values[position], 0, len(values), Frame(()))
 
 

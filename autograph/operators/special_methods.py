@@ -76,7 +76,7 @@ def operate(left: Any, symbol: str, right: Any) -> Any:
 
 def equals_none(value: Any) -> Any:
     """``value == None``: of what is None on some ways through the program, whether it is."""
-    if ctx.builder is not None and type(value) is not Choice:
+    if ctx.builder is not None and not isinstance(value, Choice):
         found = none_test(value)
         if type(found) is not bool:
             return found
@@ -85,7 +85,7 @@ def equals_none(value: Any) -> Any:
 
 def differs_from_none(value: Any) -> Any:
     """``value != None``."""
-    if ctx.builder is not None and type(value) is not Choice:
+    if ctx.builder is not None and not isinstance(value, Choice):
         found = none_test(value)
         if type(found) is not bool:
             return not_(found)

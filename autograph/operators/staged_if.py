@@ -22,12 +22,13 @@ from autograph.operators.aliases import (
     check_chosen,
     chosen,
     current,
+    forget_chosen,
     look_at_chosen,
     mutables,
     note_changed,
 )
 from autograph.operators.arrays import note_chosen, view_error
-from autograph.operators.choices import Alternatives, Choice, are_alternatives, as_choice
+from autograph.operators.choices import Alternatives, Choice, TextChoice, are_alternatives, as_choice, as_string
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped, without_refs
 from autograph.operators.elements import begin_branch, settle_elements
 from autograph.operators.frame import Change, Frame, Images
@@ -77,7 +78,8 @@ from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.flags import flagged, is_flag
 from runtime.ops.host_array import of_arrays
-from runtime.ops.staged_number import StagedNumber, storage
+from runtime.ops.staged_number import StagedNumber, staged_value, storage
+from runtime.ops.strings.staged_string import StagedString, StagedText
 from runtime.staged_array import StagedArray
 from runtime.staged_list import StagedList
 from runtime.tensor import SymbolicTensor, Tensor
@@ -177,6 +179,9 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
         check_refused(ctx.builder)
         settle_elements()
         frame.check_iterators()
+        if not trace.raises and frame.adopt_made():
+            forget_chosen(ctx.builder)
+            raise _HasMade
         check_chosen(ctx.builder)
         trace.values = [after_block(slot, value) for slot, value in zip(state, before)]
         trace.places = [slot.place for slot in state]
@@ -190,6 +195,8 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
     try:
         with frame.tracing():
             trace.region = trace_region(name, function)
+    except _HasMade:
+        pass  # traced again below, from what was there before
     except StagingError as error:
         refused(ctx.builder, error)
         raise
@@ -198,7 +205,11 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
         for slot, value in zip(state, before):
             if slot.get() is not value:
                 slot.set(value)
-    return trace
+    return trace if trace.region is not None else _trace(name, branch, facts, state, frame)
+
+
+class _HasMade(Exception):
+    """A branch has made objects that stay: only another trace of it tells whether it changes them, too."""
 
 
 def _decide(predicate: Any, traces: Sequence[_Trace]) -> None:
@@ -279,7 +290,8 @@ class _Merge:
             if not covered and (is_listed or not has_tensor(other if one is UNSET else one)):
                 raise _unset(label, one is UNSET)
             return self._partly(label, one, other, None if covered else absence.UNBOUND)
-        if are_alternatives(one, other):
+        one, other = self._alike_texts(one, other)
+        if are_alternatives(one, other) and not same_python_value(one, other):
             return self._choice(label, one, other)
         if (one is None or other is None) and has_tensor(other if one is None else one):
             return self._partly(label, UNSET if one is None else one, UNSET if other is None else other, absence.NONE)
@@ -309,15 +321,26 @@ class _Merge:
             return self.plan(label, one, other, covered, is_listed)
         raise _mismatch(label, *after)
 
+    def _alike_texts(self, *values: Any) -> list[Any]:
+        """A choice of strings beside a string that isn't known, or a tensor, as a string that a tensor holds."""
+        if not any(isinstance(each, TextChoice) for each in values) or are_alternatives(*values):
+            return list(values)
+        made = []
+        for region, value in zip(self.regions, values):
+            with region.builder:
+                made.append(as_string(value) if isinstance(value, TextChoice) else value)
+        return made
+
     def _choice(self, label: str, one: Any, other: Any) -> _Plan:
         """One of two Python objects, or of those that may be there already."""
         alternatives = Alternatives.of(one, other)
+        is_made = any(isinstance(each, Choice) and each.ag_is_made for each in (one, other))
         with self.regions[0].builder:
             first = as_choice(one, alternatives).ag_index
         with self.regions[1].builder:
             second = as_choice(other, alternatives).ag_index
         index = self.plan(label, first, second, False)
-        return lambda outputs: Choice(index(outputs), alternatives)
+        return lambda outputs: Choice(index(outputs), alternatives, is_made)
 
     def _alike(self, label: str, values: list[Any]) -> list[Any]:
         """Lists of different lengths, or of which one is staged, as staged lists; IndexedSlices with one dtype."""
@@ -395,7 +418,7 @@ class _Merge:
 
             return tensor
         value = self._leaf(one, other, storage(number))
-        return lambda outputs: StagedNumber(value(outputs), number)
+        return lambda outputs: staged_value(value(outputs), number)
 
     def _leaf(self, one: Any, other: Any, dtype: DType, *found: tuple[Absence, list[Any]]) -> _Plan:
         """A tensor that a variable holds after both branches, with the guards of both; UNSET where there is none.
@@ -446,7 +469,10 @@ class _Merge:
                 self.merged[id(value), id(value)] = merged
             merged.plans = [self._only(item) for _, item in items]
             return merged.get
-        tensor = value.tensor if isinstance(value, StagedNumber) else value
+        if type(value) is StagedText:
+            with builder:
+                value = StagedString(value.wide())
+        tensor = value.tensor if type(value) in (StagedNumber, StagedString) else value
         if not isinstance(tensor, SymbolicTensor) or (tensor.guard is None and tensor.builder is not builder):
             return lambda outputs: value  # nothing that the branch has made
         one, other = (UNSET, value) if self.raises[0] else (value, UNSET)
@@ -458,7 +484,7 @@ class _Merge:
         number = number_of(value)
         if is_flag(value):
             return lambda outputs: flagged(plan(outputs), value)
-        return plan if number is None else lambda outputs: StagedNumber(plan(outputs), number)
+        return plan if number is None else lambda outputs: staged_value(plan(outputs), number)
 
     def _partly(self, label: str, one: Any, other: Any, kind: str | None, level: int = 0) -> _Plan:
         """A value of which one branch has nothing; ``kind`` says what it has instead, None that no one will ask."""

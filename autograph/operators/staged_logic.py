@@ -34,20 +34,20 @@ from runtime.ops.arrays.reduce import reduce_all, reduce_any
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise.compare import equal, logical_and, logical_not, logical_or
 from runtime.ops.flags import flagged, is_flag
-from runtime.ops.staged_number import StagedNumber, storage
+from runtime.ops.staged_number import StagedNumber, is_text, staged_value, storage
 from runtime.staged_list import StagedList
 
 
 @keeps_refusals
 def stage_and(first: Any, others: Sequence[Block]) -> Any:
     """``first and others[0]() and ...`` for a ``first`` that a tensor decides."""
-    return _chain(first if type(first) is StagedNumber else truth(first), others, is_and=True)
+    return _chain(first if type(first) is StagedNumber or is_text(first) else truth(first), others, is_and=True)
 
 
 @keeps_refusals
 def stage_or(first: Any, others: Sequence[Block]) -> Any:
     """``first or others[0]() or ...`` for a ``first`` that a tensor decides."""
-    return _chain(first if type(first) is StagedNumber else truth(first), others, is_and=False)
+    return _chain(first if type(first) is StagedNumber or is_text(first) else truth(first), others, is_and=False)
 
 
 @keeps_refusals
@@ -97,7 +97,7 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
             kept = trace_region("kept", lambda: [convert_to_tensor(result, operand.dtype)])  # noqa: B023  it runs at once
             branches = (region, kept) if is_and else (kept, region)
             (made,) = emit_cond(condition(truth(result), word), *branches)
-            result = made if operand.number is None else StagedNumber(made, operand.number)
+            result = made if operand.number is None else staged_value(made, operand.number)
             continue
         before, is_flags = result, is_flag(result) and operand.is_flag
         result = _boolean(truth(result), word)

@@ -18,10 +18,9 @@ from typing import Any
 
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
-from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen
-from autograph.operators.arrays import note_chosen
+from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen, same
 from autograph.operators.choices import like_choices, outgrown, with_new
-from autograph.operators.containers import STAGED, ContentSlot, ListRequest, NeedsStagedLists, is_list
+from autograph.operators.containers import STAGED, ContentSlot, ListRequest, NeedsStagedLists, is_content
 from autograph.operators.elements import enter_loop, settle_elements
 from autograph.operators.endless import refuse_endless
 from autograph.operators.frame import Frame, Images
@@ -43,7 +42,7 @@ from autograph.operators.loop_variables import (
 )
 from autograph.operators.raising import check_refused, forget_refused, refuse_handlers, refused, stage_raise
 from autograph.operators.state import UNSET, LocalSlot, Slot, after_block
-from autograph.operators.structure import New, known_objects
+from autograph.operators.structure import New, flatten, known_objects
 from autograph.operators.symbolic import (
     accepts,
     common_dtype,
@@ -69,11 +68,12 @@ from runtime.graph.builder import Region, emit_while, trace_region
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.flags import is_flag
-from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
+from runtime.ops.staged_number import StagedNumber, is_number, is_text, kind_of, kind_of_default, storage
+from runtime.ops.strings.staged_string import StagedString
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import as_shape, widen
-from runtime.staged_array import StagedArray
 from runtime.staged_list import StagedList
+from runtime.tensor import SymbolicTensor
 from runtime.types import TensorType
 
 # Each round widens a type or adds a carry. A type goes from variable to variable (`z2 = z1; z1 = z0`) one a round, so a
@@ -103,9 +103,7 @@ class Loop:
         self.pinned = [
             slot
             for slot, value in self.before
-            if (is_list(value) or type(value) is StagedArray)
-            and frame.is_outside(value)
-            and key_of(slot) not in memory.found
+            if is_content(value) and frame.is_outside(value) and key_of(slot) not in memory.found
         ]
         self.variables: list[Variable] = []
         self.starts: dict[Variable, Hashable] = {}  # what the types of the variables depend on before any trace
@@ -118,6 +116,7 @@ class Loop:
         self.unpinned: list[tuple[Slot, Any]] = []
         self.given: Sequence[Any] = ()
         self.ran: LocalSlot | None = None
+        self.made_with: dict[Any, str] = {}  # what the traces changed in which something has come to be
         self.grown: list[ListRequest] = []  # lists that must become staged, once all types have settled
         for slot, _ in self.before:
             if slot not in self.pinned:
@@ -162,9 +161,11 @@ class Loop:
 
         None where the loop around has to be traced again anyway: then this one has gone on with the types found so far.
         """
-        rounds = 0
-        while rounds < _ROUNDS + _ROUNDS_EACH * len(self.leaves):
+        rounds, most = 0, _ROUNDS + _ROUNDS_EACH * len(self.leaves)
+        while rounds < most:
             rounds += 1
+            if rounds <= _ROUNDS:  # what still grows then grows without end
+                most = _ROUNDS + _ROUNDS_EACH * len(self.leaves)
             try:
                 settled = self.attempt()
             except (NeedsAttributes, NeedsStagedLists):
@@ -216,6 +217,7 @@ class Loop:
             if self.grown and not may_wait:
                 raise NeedsStagedLists(self.grown)
             if not self.grown and fits and self.meets_invariants():
+                self.refuse_lost()
                 self.learn()
                 return region, after
         if fits:
@@ -227,6 +229,17 @@ class Loop:
         elif not fits:
             self.begin_anew()
         return None
+
+    def refuse_lost(self) -> None:
+        """Raises StagingError if only the trace that made something on first use changed other state, too."""
+        lost = [label for place, label in self.made_with.items() if place not in self.touched]
+        if lost:
+            raise StagingError(
+                f"'{lost[0]}' is changed where a loop on tensors makes an object that it needs first",
+                location=user_location(),
+                cause="the loop's body is traced for all iterations at once, of which only the first makes the object",
+                fix="make the object before the loop",
+            )
 
     def may_try_again(self) -> bool:
         """Whether a trace that has failed may have failed for what it began with; begins with something else then."""
@@ -362,6 +375,7 @@ class Loop:
 
     copies: Copies | None = None
     has_made = False  # whether attributes have come to be in the last trace
+    touched: Mapping[Any, str] = {}  # the places that the last trace has changed, with their labels
 
     def run_test(self) -> Any:
         value = self.test()
@@ -406,6 +420,7 @@ class Loop:
             enter_loop(self.frame.blocks)
             for variable in self.variables:
                 variable.slot.set(variable.assemble(lambda leaf: given.get(leaf, leaf.init)))
+            starts = [variable.slot.get() for variable in self.variables]
             copies = self.copies = Copies(self.variables, self.frame)
             outputs = function()
             settle_elements()
@@ -417,6 +432,11 @@ class Loop:
                 for slot, value in self.before
                 if slot in self.pinned and slot.get() is not value
             ]
+            self.touched = {
+                variable.slot.place: variable.slot.label
+                for variable, start in zip(self.variables, starts)
+                if start is not UNSET and start is not None and _differ(start, after_block(variable.slot, start))
+            }
             self.discover(images)
             if self.unpinned or self.grown:  # it will be traced again
                 forget_chosen(ctx.builder)
@@ -447,6 +467,11 @@ class Loop:
                 self.must_be_staged(slot.label, owner, now)
             else:
                 self.discovered.append((slot, images.inside(now)))
+        if not (self.discovered or self.unpinned):
+            self.has_made |= self.frame.adopt_made()
+        if self.has_made:
+            changed = [slot for slot, _ in (*self.discovered, *self.unpinned)]
+            self.made_with |= {**self.touched, **{slot.place: slot.label for slot in changed}}
 
     def must_be_staged(self, label: str, place: Any, now: Any) -> None:
         like = now if isinstance(now, StagedList) else None
@@ -485,6 +510,8 @@ class Loop:
                 if value is not structure:
                     with builder:
                         variable.adopt(value)
+                    for leaf in variable.parts:
+                        self.frame.watch(leaf.label, leaf.init)
                     self.need_check(variable)
                     stable = False
                 continue
@@ -530,7 +557,6 @@ class Loop:
     def settled(self, leaf: Leaf, result: Any, given: Any) -> bool:
         """Whether a leaf's value after the body fits; if not, adjusts how the next round treats it."""
         if not leaf.carried:
-            note_chosen(leaf.init, result)
             if not is_exchanged(leaf.init, result):
                 return True
             if leaf.init is UNSET and is_tensorable(result):  # the first write to a TensorArray
@@ -540,7 +566,7 @@ class Loop:
                 raise changes_kind(leaf, result)
             leaf.carry_like(leaf.init)
             leaf.carry(*self.join(leaf, result))
-            leaf.meet(result)
+            leaf.meet_first(result)
             return False
         if given is result or same_python_value(leaf.init, result):
             return True
@@ -549,20 +575,22 @@ class Loop:
         before = leaf.type, leaf.number
         leaf.carry(*self.join(leaf, result))
         relied_on = not is_flag(result) and leaf.is_no_flag()
-        is_met = leaf.meet(result)
-        return before == (leaf.type, leaf.number) and not relied_on and is_met
+        relied_on |= leaf.note_kind(result) and type(given) is SymbolicTensor and given.is_asked
+        return leaf.meet(result) and before == (leaf.type, leaf.number) and not relied_on
 
     def join(self, leaf: Leaf, result: Any) -> tuple[TensorType, DType | None]:
         """The type (and default of the number) that covers a leaf at the start of an iteration and after it."""
         type_, number, found = leaf.type, leaf.number, type_of(result)
         assert type_ is not None
         shape = widen(type_.shape, found.shape)
+        if number is dtypes.string and is_text(result):
+            return found, number
         if number is not None and is_number(result):
             number = common_default(number, default_of(result))
             return TensorType(storage(number), ()), number
         if number is not None:
             # The body's tensor decides, if it can hold the number.
-            if not is_weak(result) and accepts(found.dtype, float if number.is_floating else int):
+            if not is_weak(result) and accepts(found.dtype, kind_of_default(number)):
                 return TensorType(found.dtype, shape), None
         elif is_weak(result) and accepts(type_.dtype, kind_of(result)):
             return TensorType(type_.dtype, shape), None
@@ -587,7 +615,7 @@ class Loop:
 
     def count_trips(self, body: Region, after: dict[Leaf, Any]) -> None:
         """Ends the loop after the number of iterations that its body has asked for: it carries how many there were."""
-        given = [each.tensor if isinstance(each, StagedNumber) else each for each in self.given]
+        given = [each.tensor if type(each) in (StagedNumber, StagedString) else each for each in self.given]
         starts = {tensor.value: leaf.start for leaf, tensor in zip(self.carried, given)}
         found = before_loop(self.options.limit, body.builder, starts)
         limit = cast(convert_to_tensor(found), dtypes.int32)
@@ -648,6 +676,11 @@ class Loop:
             if is_born and not (variable.slot.covered or variable.is_flagged()):
                 label = variable.slot.label
                 assert_present(self.ran.get(), UNBOUND, label, no_iteration(label))
+
+
+def _differ(start: Any, end: Any) -> bool:
+    """Whether a variable holds something else than when the iteration started."""
+    return end is not start and not same([leaf for _, leaf in flatten(start)], [leaf for _, leaf in flatten(end)])
 
 
 def _evidence(body: Region, after: Mapping[Leaf, Any]) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """What a program asks of an f-string of symbolic tensors, which Python takes for the text that shows these.
 
-`print`, errors and assertions put the values in when the program gets there. Comparisons with strings are staged, where
-all that is in the text are strings of the program. Anything else is refused: the answer would be that of another text.
+`print`, errors and assertions put the values in when the program gets there. What the program itself asks is asked of
+the string that it makes then (staged_strings.py): an answer for the text that Python sees would be wrong.
 """
 
 from __future__ import annotations
@@ -10,44 +10,57 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from autograph.errors import StagingTypeError, is_own_file, user_location
+from autograph.errors import is_own_file
 from autograph.operators.calls import is_library_code
+from autograph.operators.choices import Alternatives, Choice
+from autograph.operators.staged_strings import staged_methods, unknown
 from runtime import dtypes
 from runtime.context import ctx
-from runtime.ops.arrays.gather import gather
+from runtime.ops.control import HOST_CALL
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.elementwise.compare import equal, logical_not
-from runtime.ops.flags import flagged
-from runtime.ops.strings.staged_string import StagedText
-from runtime.tensor import SymbolicTensor, Tensor
-
-_SPECIAL = ("__contains__", "__getitem__", "__hash__", "__iter__", "__len__", "__mul__", "__rmul__", "__mod__",
-            "__lt__", "__le__", "__gt__", "__ge__")  # fmt: skip
+from runtime.ops.dispatch import apply
+from runtime.ops.strings.staged_string import StagedString, StagedText, shown_with
+from runtime.types import TensorType
 
 
 def install() -> None:
-    """Gives `StagedText` its comparisons, and refuses the rest of what strings can do."""
-    methods: dict[str, Callable[..., Any]] = {
-        name: _refused(name, getattr(str, name))
-        for name in (*_SPECIAL, *[name for name in dir(str) if not name.startswith("_")])
-        if name != "maketrans"
-    }
-    methods["__add__"] = lambda self, other: _joined(self, other)
-    methods["__radd__"] = lambda self, other: _joined(other, self)
-    methods["__eq__"] = lambda self, other: _equal(self, other)
-    methods["__ne__"] = lambda self, other: _negated(_equal(self, other))
-    for name, method in methods.items():
-        setattr(StagedText, name, method)
+    """Gives `StagedText` the methods of a string that is known when the program runs."""
+    for name, method in staged_methods().items():
+        setattr(StagedText, name, _forwarded(name, method))
+    text: Any = StagedText
+    text.__add__ = lambda self, other: _joined(self, other)
+    text.__radd__ = lambda self, other: _joined(other, self)
+    StagedText.make = _tensor_of
+    for name in ("__str__", "__format__"):
+        setattr(StagedText, name, _shown_by(name))
 
 
-def _refused(name: str, of_strings: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: StagedText, *arguments: Any, **options: Any) -> Any:
-        if _is_asked_by_program():
-            raise _unknown(self, name)
-        return of_strings(self, *arguments, **options)
+def _forwarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    of_strings = getattr(str, name, None)
 
-    method.__name__ = name
-    return method
+    def forwarded(self: StagedText, *given: Any, **options: Any) -> Any:
+        if of_strings is not None and not _is_asked_by_program():
+            return of_strings(self, *given, **options)
+        return method(StagedString(self.wide()), *given, **options)
+
+    forwarded.__name__ = name
+    return forwarded
+
+
+def _shown_by(name: str) -> Callable[..., Any]:
+    """What shows the symbolic tensors to libraries; in the program it would be a text in the place of another."""
+    of_strings = getattr(str, name)
+
+    def shown(self: StagedText, *given: Any) -> Any:
+        if ctx.builder is not None and _is_users(sys._getframe(1)):
+            raise unknown(name.strip("_"))
+        return of_strings(self, *given)
+
+    return shown
+
+
+def _is_users(frame: Any) -> bool:
+    return not (is_own_file(frame.f_code.co_filename) or is_library_code(frame.f_code, frame.f_globals))
 
 
 def _is_asked_by_program() -> bool:
@@ -58,55 +71,37 @@ def _is_asked_by_program() -> bool:
     return ctx.builder is not None and not is_library_code(frame.f_code, frame.f_globals)
 
 
-def _unknown(text: StagedText, name: str) -> StagingTypeError:
-    return StagingTypeError(
-        f"`{name}` of a text with tensors or numbers in it that are known only when the program runs",
-        location=user_location(),
-        cause="while tracing, the text shows the symbolic tensors in place of their values",
-        fix="compare what is put into the text instead, or make a string tensor with ag.strings.format or ag.as_string",
-    )
-
-
 def _joined(one: Any, other: Any) -> Any:
     if not (isinstance(one, str) and isinstance(other, str)):
         return NotImplemented
-    return StagedText(*[piece for each in (one, other) for piece in getattr(each, "pieces", (each,))])
+    return StagedText(*[piece for each in (one, other) for piece in _pieces(each)])
 
 
-def _equal(text: StagedText, other: Any) -> Any:
-    if not _is_asked_by_program():
-        return str.__eq__(text, other)
-    if not isinstance(other, (str, Tensor)):
-        return False
-    return flagged(equal(_as_tensor(text), _as_tensor(other)))
+def _pieces(text: Any) -> tuple[Any, ...]:
+    if isinstance(text, Choice):
+        return ((text.ag_index, tuple(text.ag_alternatives)),)
+    return getattr(text, "pieces", (text,))
 
 
-def _negated(equality: Any) -> Any:
-    if equality is NotImplemented or isinstance(equality, bool):
-        return equality if equality is NotImplemented else not equality
-    return flagged(logical_not(equality))
-
-
-def _as_tensor(text: Any) -> Any:
-    """A string, or a text of the program's strings, as a string tensor."""
-    if not isinstance(text, StagedText):
-        return convert_to_tensor(text, dtypes.string)
+def _tensor_of(text: StagedText) -> Any:
+    """The string tensor that holds a text when the program runs."""
     made: Any = None
     for piece in text.pieces:
-        if not isinstance(piece, str):
-            tensor, spec = piece
-            if isinstance(spec, tuple):  # an index of texts
-                piece = gather(convert_to_tensor(list(spec), dtypes.string), tensor)
-            elif spec == "" and _is_string(tensor):
-                piece = tensor
-            else:
-                raise _unknown(text, "==")
-        made = convert_to_tensor(piece, dtypes.string) if made is None else made + piece
-    return made
+        found = convert_to_tensor(piece, dtypes.string) if isinstance(piece, str) else _shown(*piece)
+        made = found if made is None else made + found
+    return convert_to_tensor("", dtypes.string) if made is None else made
 
 
-def _is_string(value: Any) -> bool:
-    """Whether a value is a string of Python's, now or when the program runs: one that branches have chosen."""
-    if isinstance(value, str):
-        return True
-    return type(value) is SymbolicTensor and value.chosen is not None and all(map(_is_string, value.chosen[1:]))
+def _shown(tensor: Any, spec: Any) -> Any:
+    if spec is None:
+        return tensor
+    if not isinstance(spec, tuple):
+        attrs = {
+            "function": lambda value: shown_with(value[()], spec),
+            "types": (TensorType(dtypes.string, ()),),
+        }
+        return apply(HOST_CALL, [convert_to_tensor(tensor)], attrs)[0]
+    found = Alternatives.of(*spec)
+    if len(found) == 1:
+        return convert_to_tensor(found[0], dtypes.string)
+    return convert_to_tensor(Choice(tensor, Alternatives(spec)))

@@ -22,7 +22,9 @@ import numpy as np
 from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of, identity
 from autograph.operators.left_numbers import note_number
+from autograph.operators.makeup import is_of_makeup
 from runtime.ops.staged_number import StagedNumber
+from runtime.ops.strings.staged_string import StandsForString
 from runtime.python_text import python_ast
 from runtime.staged_array import WritableArray
 from runtime.staged_list import StagedList
@@ -149,6 +151,13 @@ class PathSlot(Slot):
         except (AttributeError, LookupError):
             return False
 
+    def is_of_makeup(self) -> bool:
+        """Whether this is part of what an object is made of: exchanging that is refused."""
+        try:
+            return self.kind == "." and is_of_makeup(self.owner(), self.key())
+        except (AttributeError, LookupError):
+            return False
+
     def is_in_staged_list(self) -> bool:
         """Whether this is an element of a staged list, whose contents are state as a whole, or in one."""
         try:
@@ -158,7 +167,8 @@ class PathSlot(Slot):
 
     def is_no_place(self) -> bool:
         """Whether this is an item that a list of Python's doesn't have, or a part of one, or at an index that is known
-        only when the program runs; or in a dictionary at a member of an enum, for which there may be a choice later.
+        only when the program runs; or in a dictionary at a string that isn't known, or at a member of an enum, for
+        which there may be a choice later.
 
         There is nothing to set; a list or dictionary that gets the item has changed as a whole.
         """
@@ -167,7 +177,7 @@ class PathSlot(Slot):
         except (AttributeError, LookupError) as error:
             return isinstance(error, IndexError)
         if self.kind == "[" and isinstance(owner, dict):
-            return isinstance(key, Enum) or hasattr(type(key), "__tf_flatten__")
+            return isinstance(key, (Enum, StandsForString)) or hasattr(type(key), "__tf_flatten__")
         if self.kind != "[" or type(owner) is not list:
             return False
         if type(key) is int:
@@ -257,7 +267,8 @@ def slots(names: Iterable[str], blocks: Sequence[Block]) -> list[Slot]:
     for name in names:
         covered = name.startswith("?")
         slot = _slot(name.lstrip("?"), blocks, covered)
-        if slot is not None and not (isinstance(slot, PathSlot) and (slot.is_method or slot.is_in_tensor())):
+        is_left_out = isinstance(slot, PathSlot) and (slot.is_method or slot.is_in_tensor() or slot.is_of_makeup())
+        if slot is not None and not is_left_out:
             found.append(slot)
     return found
 

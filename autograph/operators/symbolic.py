@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import numpy as np
 import runtime.ops.operators  # noqa: F401  installs the operators of tensors
 from autograph.errors import StagingTypeError, StagingValueError, user_location
 from autograph.operators.absence import NONE, absences, plain
+from autograph.operators.attributes import attributes_of
 from autograph.operators.choices import Choice, truth_of
+from autograph.operators.libraries import is_library_module
 from autograph.operators.structure import children, flatten, same_structure
 from runtime import dtypes
 from runtime.context import ctx
@@ -21,7 +24,8 @@ from runtime.ops.arrays.creation import zeros
 from runtime.ops.arrays.shape_ops import reshape
 from runtime.ops.convert import convert_to_tensor, has_dtype, is_tensor_like
 from runtime.ops.elementwise.compare import logical_and, not_equal
-from runtime.ops.staged_number import StagedNumber, is_number, kind_of, storage
+from runtime.ops.staged_number import StagedNumber, is_number, is_text, kind_of, storage
+from runtime.ops.strings.staged_string import StagedText, StandsForString
 from runtime.ops.values import common_default, default_of
 from runtime.ragged.tensor import RaggedTensor
 from runtime.sparse import SparseTensor
@@ -50,7 +54,7 @@ def symbolic(value: Any) -> SymbolicTensor | None:
     if kind is list:
         value = moved(value)
         return None if value is None else convert_to_tensor(value)  # type: ignore[return-value]
-    if kind in _STRUCTURES or not hasattr(kind, "__tf_tensor__"):
+    if kind in _STRUCTURES or kind is StagedText or not hasattr(kind, "__tf_tensor__"):
         return None
     tensor = convert_to_tensor(value)
     return tensor if type(tensor) is SymbolicTensor else None
@@ -68,9 +72,11 @@ def truth(value: Any) -> SymbolicTensor | None:
         return value
     if kind is StagedNumber:
         return value.tensor
+    if kind is StagedText:
+        return value.wide()
     if kind in _PLAIN or ctx.builder is None:
         return None
-    if kind is Choice:
+    if isinstance(value, Choice):
         decided = truth_of(value)
         return None if type(decided) is bool else decided
     staged = value if kind is StagedList else moved(value)
@@ -112,7 +118,7 @@ def has_tensor(value: Any) -> bool:
 
 def is_weak(value: Any) -> bool:
     """Whether a value takes the dtype of the tensors that it meets: a Python or staged number, or a string."""
-    return type(value) in _WEAK
+    return type(value) in _WEAK or isinstance(value, StandsForString)
 
 
 def same_python_value(one: Any, other: Any) -> bool:
@@ -128,6 +134,15 @@ def same_python_value(one: Any, other: Any) -> bool:
         return same_structure(one, other) and all(
             same_python_value(item, another) for (_, item), (_, another) in zip(items, children(other) or ())
         )
+    if type(type(one).__eq__) is FunctionType and not is_library_module(type(one).__module__):
+        # What a class of the program's takes for equal may differ in what the program reads of it.
+        given, others = attributes_of(one), attributes_of(other)
+        return (
+            given is not None
+            and others is not None
+            and same_python_value(tuple(given), tuple(others))
+            and all(same_python_value(item, others[name]) for name, item in given.items())
+        )
     try:
         # Not equal to itself but the same text: a nan. And 0.0 is not -0.0.
         return bool(one == other or one != one) and (not is_weak(one) or repr(one) == repr(other))
@@ -137,15 +152,17 @@ def same_python_value(one: Any, other: Any) -> bool:
 
 
 def number_of(value: Any) -> DType | None:
-    """Of a Python or staged number the dtype that it has where nothing else decides; None for anything else."""
-    return default_of(value) if type(value) in (int, float, StagedNumber) else None
+    """Of a Python number or string, known or staged, the dtype that it has where nothing else decides; else None."""
+    if type(value) in (int, float, StagedNumber):
+        return default_of(value)
+    return dtypes.string if is_text(value) else None
 
 
 def type_of(value: Any) -> TensorType:
     """The type that a staged program stores a tensorable value in: numbers in 64 bits."""
     if is_number(value):
         return TensorType(storage(default_of(value)), ())
-    if type(value) in (str, bytes):
+    if type(value) is bytes or is_text(value):
         return TensorType(dtypes.string, ())
     if isinstance(value, (np.ndarray, np.generic)):
         return TensorType(dtypes.as_dtype(value.dtype), np.shape(value))
@@ -176,10 +193,12 @@ def common_dtype(one: Any, other: Any) -> DType | None:
 
 
 def common_number(one: Any, other: Any) -> DType | None:
-    """The default of a number that is one of two Python or staged numbers; None where one is something else.
+    """The default of one of two Python or staged numbers, or of two such strings; None where one is something else.
 
     Two bools are a boolean tensor.
     """
+    if is_text(one) and is_text(other):
+        return dtypes.string
     if not (is_number(one) and is_number(other)):
         return None
     dtype = common_default(default_of(one), default_of(other))

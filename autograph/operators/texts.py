@@ -6,35 +6,58 @@ ag__.percent("x is %.2f", x)
 
 from __future__ import annotations
 
+import itertools
+import operator
 import re
-import threading
-from collections.abc import Callable
+import string as string_module
+from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from autograph.operators.builtins import OVERLOADS
 from autograph.operators.choices import Choice, texts_of
+from autograph.operators.selecting import select
+from autograph.operators.staged_strings import FORMS, asked, is_staged_text, represented, unknown
 from autograph.operators.symbolic import symbolic, visible
 from runtime import dtypes
 from runtime.context import ctx
+from runtime.ops.convert import has_dtype
 from runtime.ops.elementwise.elementary import cast
-from runtime.ops.strings.staged_string import StagedText
+from runtime.ops.flags import is_flag
+from runtime.ops.staged_number import StagedNumber, is_text
+from runtime.ops.strings.staged_string import AS_REPR, AS_STR, StagedText, shown_with
+from runtime.tensor import SymbolicTensor
 
 # A conversion of the ``%`` operator: the key, flags, width, precision and type.
 _CONVERSION = re.compile(r"%(?:\((?P<key>[^)]*)\))?(?P<flags>[#0\- +]*)(?P<width>\d*)(?P<precision>\.\d*)?(?P<type>.)")
 _MARK = re.compile("\\0(\\d+)\\0")
 
 
-class _Marks(threading.local):
-    """The tensors of the f-strings that are being put together, with their format specifications."""
+# By root builder what the f-strings that are being put together show, by the number of its mark: pieces of a text.
+_marks: WeakKeyDictionary[Any, dict[int, tuple[Any, ...]]] = WeakKeyDictionary()
+_numbers = itertools.count()
+# By the numbers that syntax trees have for them.
+_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
-    def __init__(self) -> None:
-        self.found: list[tuple[Any, str | tuple[str, ...]]] = []
+
+def _found() -> dict[int, tuple[Any, ...]]:
+    builder = ctx.builder
+    while builder.parent is not None:
+        builder = builder.parent
+    return _marks.setdefault(builder, {})
 
 
-_marks = _Marks()
+def _mark(*pieces: Any) -> str:
+    """Stands for pieces of a text in an f-string, where `text` finds them."""
+    number = next(_numbers)
+    _found()[number] = pieces
+    return f"\0{number}\0"
 
 
 class _Shown:
-    """Stands for a symbolic tensor in an f-string: becomes a mark that `text` finds."""
+    """Stands for a symbolic tensor in an f-string."""
 
     __slots__ = ("tensor",)
 
@@ -42,8 +65,7 @@ class _Shown:
         self.tensor = tensor
 
     def __format__(self, spec: str) -> str:
-        _marks.found.append((self.tensor, spec))
-        return f"\0{len(_marks.found) - 1}\0"
+        return _mark((self.tensor, spec))
 
     def __str__(self) -> str:
         return format(self, "")
@@ -60,38 +82,126 @@ class _ShownChoice:
         self.choice = choice
 
     def __format__(self, spec: str) -> str:
-        return self._marked(lambda each: format(each, spec))
+        return _mark(texts_of(self.choice, lambda each: format(each, spec)))
 
     def __str__(self) -> str:
-        return self._marked(str)
+        return _mark(texts_of(self.choice, str))
 
     def __repr__(self) -> str:
-        return self._marked(repr)
-
-    def _marked(self, show: Callable[[Any], str]) -> str:
-        _marks.found.append(texts_of(self.choice, show))
-        return f"\0{len(_marks.found) - 1}\0"
+        return _mark(texts_of(self.choice, repr))
 
 
-def shown(value: Any) -> Any:
-    """A value of an f-string."""
+class _ShownString:
+    """The same for a string that is known only when the program runs."""
+
+    __slots__ = ("string",)
+
+    def __init__(self, string: Any) -> None:
+        self.string = string
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            return _mark(_piece(asked(format, self.string, spec, result="")))
+        return _mark(*self.string.pieces) if type(self.string) is StagedText else _mark(_piece(self.string))
+
+    def __str__(self) -> str:
+        return format(self, "")
+
+    def __repr__(self) -> str:
+        return _mark(_piece(represented(self.string, repr)))
+
+
+def _piece(string: Any) -> tuple[Any, None]:
+    return string.wide(), None
+
+
+def _converted(value: Any, how: int | None) -> Any:
+    """What a conversion gives: that of ``f"{value!r}"``."""
+    if how is None:
+        return value
+    function = _CONVERSIONS[how]
+    if ctx.builder is None:
+        return function(value)
+    if type(value) is SymbolicTensor and not is_flag(value):
+        return StagedText((value, AS_STR if function is str else AS_REPR))
+    if type(value) is StagedNumber or is_flag(value):
+        return StagedText((visible(value), ""))
+    return OVERLOADS[function](value)
+
+
+def shown(value: Any, how: int | None = None) -> Any:
+    """A value of an f-string; how: its conversion."""
+    value = _converted(value, how)
     if ctx.builder is None:
         return value
-    if type(value) is Choice:
+    if isinstance(value, Choice):
         return _ShownChoice(value)
+    if is_staged_text(value):
+        return _ShownString(value)
     tensor = visible(value)
     return value if tensor is None or isinstance(value, list) else _Shown(tensor)
 
 
+def formatted(value: Any, spec: Any = "", how: int | None = None) -> Any:
+    """``format(value, spec)``, where either may be known only when the program runs."""
+    value = _converted(value, how)
+    if ctx.builder is None:
+        return format(value, spec)
+    if isinstance(spec, Choice):
+        return select(spec, lambda each: formatted(value, each))
+    if is_staged_text(spec):
+        if type(value) is SymbolicTensor:
+            kind = value.dtype.np
+            return asked(lambda value, spec: shown_with(np.asarray(value, kind)[()], spec), value, spec, result="")
+        return asked(format, value, spec, result="", raises=ValueError)
+    if isinstance(value, Choice):
+        return select(value, lambda each: format(each, spec))
+    return text(format(shown(value), spec))
+
+
 def text(string: str) -> str:
     """The f-string, which holds marks if there were tensors in it."""
-    if not _marks.found or ctx.builder is None:
+    if ctx.builder is None or type(string) is not str or "\0" not in string:
         return string
-    parts = _MARK.split(string)
-    if len(parts) == 1:
-        return string
-    found, _marks.found = _marks.found, []
-    return StagedText(*[part if at % 2 == 0 else found[int(part)] for at, part in enumerate(parts) if at % 2 or part])
+    found = _found()
+    pieces: list[Any] = []
+    for at, part in enumerate(_MARK.split(string)):
+        if at % 2 == 0:
+            pieces += [part] if part else []
+        else:
+            pieces += found.pop(int(part), (f"\0{part}\0",))
+    return string if all(isinstance(each, str) for each in pieces) else StagedText(*pieces)
+
+
+def _format(template: Any, given: Sequence[Any], options: dict[str, Any]) -> Any:
+    """``template.format(...)``."""
+    if type(template) is str:
+        if _shows_parts(template):
+            return template.format(*given, **options)
+        values = [*map(shown, given)], {name: shown(value) for name, value in options.items()}
+        return text(template.format(*values[0], **values[1]))
+    if any(map(has_dtype, (*given, *options.values()))):
+        raise unknown("format", "a tensor is shown by a text that is known while tracing")
+    names = tuple(options)
+
+    def called(template: str, *values: Any) -> str:
+        end = len(values) - len(names)
+        return template.format(*values[:end], **dict(zip(names, values[end:])))
+
+    return asked(called, template, *given, *options.values(), result="")
+
+
+def _shows_parts(template: str) -> bool:
+    """Whether fields of a text show attributes or items of what is given, or have specifications with fields."""
+    try:
+        fields = [(name or "", spec or "") for _, name, spec, _ in string_module.Formatter().parse(template)]
+    except ValueError:
+        return True  # Python's own error
+    return any("." in name or "[" in name or "{" in spec for name, spec in fields)
+
+
+FORMS["format"] = _format
+OVERLOADS[format] = formatted
 
 
 def percent(template: str, values: Any) -> str:
@@ -120,9 +230,13 @@ def percent(template: str, values: Any) -> str:
         value = given[field["key"]] if isinstance(given, dict) else next(remaining)
         # Without its key the conversion takes the value itself.
         conversion = re.sub(r"^%\([^)]*\)", "%", field[0])
-        tensor = visible(value)
-        if type(value) is Choice:
+        tensor = None if is_text(value) else visible(value)
+        if isinstance(value, Choice):
             pieces.append(texts_of(value, lambda each: conversion % (each,)))  # noqa: B023  it runs at once
+        elif is_staged_text(value):
+            if field["type"] not in "sr":
+                conversion % ("",)  # Python's own error
+            pieces.append(_piece(asked(operator.mod, conversion, value, result="")))
         elif tensor is None:
             pieces.append(conversion % (value,))
         else:
@@ -131,7 +245,9 @@ def percent(template: str, values: Any) -> str:
 
 
 def _is_staged(value: Any) -> bool:
-    return type(value) is Choice or (symbolic(value) is not None and not isinstance(value, list))
+    if isinstance(value, Choice) or is_staged_text(value):
+        return True
+    return symbolic(value) is not None and not isinstance(value, list)
 
 
 def _formatted(tensor: Any, field: re.Match[str]) -> tuple[Any, str]:

@@ -141,7 +141,7 @@ def _of_display(location: Location) -> list[str]:
 
 
 # What an error about a value of the program says, whoever raises it.
-_STAND_INS = ("Tensor", "StagedNumber", "StagedList")
+_STAND_INS = ("Tensor", "StagedNumber", "StagedString", "StagedList")
 # What Python says when an operand has the wrong type, in traces as everywhere: not that a value is missing.
 _HOLDS_EAGERLY = ("unsupported operand type", "not callable", "not subscriptable", "object does not support")
 

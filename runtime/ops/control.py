@@ -21,7 +21,7 @@ from runtime.dataclass import dataclass
 from runtime.ops.arrays.reduce import reduce_all
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands
 from runtime.ops.dispatch import apply, call
-from runtime.ops.strings.staged_string import Formatted, StagedText
+from runtime.ops.strings.staged_string import Formatted, StagedString, StagedText
 from runtime.ops.strings.tensor_format import format_tensor
 from runtime.ops.table import OpDef, Sample, register
 from runtime.ops.values import returned_array
@@ -153,6 +153,8 @@ class ErrorTemplate:
         """position: gives a tensor that the error holds a place among the operands."""
 
         def place(leaf: Any) -> Any:
+            if type(leaf) is StagedString:
+                leaf = StagedText((leaf.tensor, None))
             if type(leaf) is StagedText:
                 return Message(tuple(leaf.template(position)))
             return Datum(position(leaf)) if is_tensor_like(leaf) else leaf
@@ -290,16 +292,16 @@ PRINT = register(
 
 def _template(value: Any, tensors: list[Tensor], top: bool) -> list[Any]:
     """Pieces of text and tensor positions for a value, nested structures included."""
-    if is_tensor_like(value):
-        tensors.append(convert_to_tensor(value))
-        return [len(tensors) - 1]
-    if type(value) is StagedText and top:
+    if type(value) is StagedText:  # in a structure what it shows is there as Python shows it
 
         def place(tensor: Any) -> int:
             tensors.append(convert_to_tensor(tensor))
             return len(tensors) - 1
 
         return value.template(place)
+    if is_tensor_like(value):
+        tensors.append(convert_to_tensor(value))
+        return [len(tensors) - 1]
     if isinstance(value, str) and top:
         return [value]
     if isinstance(value, dict):

@@ -27,6 +27,7 @@ from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.dispatch import call
 from runtime.ops.flags import flag_of, flagged
+from runtime.ops.strings.staged_string import StagedString, StandsForString
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import TensorShape
 from runtime.tensor import SymbolicTensor, Tensor
@@ -34,7 +35,7 @@ from runtime.tensor import SymbolicTensor, Tensor
 
 def storage(default: DType) -> DType:
     """The dtype that holds all values of a number with this default."""
-    if default.is_bool:
+    if default.is_bool or default is dtypes.string:
         return default
     return dtypes.int64 if default.is_integer else dtypes.float64
 
@@ -46,7 +47,17 @@ def is_number(value: Any) -> bool:
 
 def kind_of(value: Any) -> type:
     """The Python type that a value has, or will have when the program runs."""
-    return value.kind if type(value) is StagedNumber else type(value)
+    return value.kind if isinstance(value, (StagedNumber, StandsForString)) else type(value)
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a Python string, known now or when the program runs."""
+    return type(value) is str or isinstance(value, StandsForString)
+
+
+def staged_value(tensor: Any, default: DType) -> Any:
+    """The Python number or string of the program that a tensor holds."""
+    return StagedString(tensor) if default is dtypes.string else StagedNumber(tensor, default)
 
 
 @nest.leaf
@@ -216,6 +227,11 @@ def as_storage(value: Any, dtype: DType) -> Tensor:
     return _constant(dtypes_kind(dtype)(value), dtype)
 
 
+def kind_of_default(default: DType) -> type:
+    """The Python type of a value that has a default dtype."""
+    return str if default is dtypes.string else dtypes_kind(default)
+
+
 def dtypes_kind(dtype: DType) -> type:
     """The Python type of the numbers that a dtype holds."""
     return float if dtype.is_floating else int
@@ -294,6 +310,8 @@ _COMPARISONS = {
 
 
 def _is_operand(value: Any) -> bool:
+    if isinstance(value, StandsForString):
+        return False  # which has these operators itself
     return isinstance(value, (np.ndarray, np.generic)) or is_tensor_like(value)
 
 

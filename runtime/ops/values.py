@@ -27,7 +27,7 @@ _ACCEPTS: dict[str, tuple[type, ...]] = {
 
 
 def default_of(value: Any) -> DType:
-    """The dtype of a Python or staged number as a tensor of its own."""
+    """The dtype of a Python or staged number or string as a tensor of its own."""
     kind = type(value)
     if kind is bool:
         return dtypes.bool_
@@ -35,11 +35,15 @@ def default_of(value: Any) -> DType:
         return dtypes.float32
     if kind is int:
         return dtypes.int32 if value in _INT32 else dtypes.int64
+    if kind is str:
+        return dtypes.string
     return value.default
 
 
 def common_default(*defaults: DType) -> DType:
     """The dtype of what is made of several numbers as a tensor of its own."""
+    if dtypes.string in defaults:
+        return dtypes.string
     floats = [each for each in defaults if each.is_floating]
     if floats:
         return max(floats, key=lambda each: each.size)

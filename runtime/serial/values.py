@@ -307,7 +307,7 @@ class Decoder:
         if not isinstance(said, list) or len(said) != 2:
             raise Damaged("a formatted value is damaged")
         texts = said[1] if isinstance(said[1], list) else [said[1]]
-        if not all(isinstance(each, str) for each in texts):
+        if said[1] is not None and not all(isinstance(each, str) for each in texts):
             raise Damaged("a formatted value is damaged")
         return Formatted(self._index(said[0]), tuple(texts) if isinstance(said[1], list) else said[1])
 

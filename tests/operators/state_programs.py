@@ -156,6 +156,69 @@ HOLDERS = {
     "array": item("row", "0", "row = array.array('d', [0.0])", "import array\n", refuses=True),
     "NumPy array": item("row", "0", "row = np.zeros(2)", "import numpy as np\n", refuses=True),
     "bytes": item("row", "0", "row = bytearray(2)", refuses=True),
+    "default of a function": Holder(
+        "def keep(n=START):\n    return n",
+        "keep()",
+        ("keep.__defaults__ = (NEW,)", "setattr(keep, '__defaults__', (NEW,))"),
+    ),
+    "default of a method": Holder(
+        "Plain.keep.__defaults__ = (START,)\nbox = Plain()",
+        "box.keep()",
+        ("Plain.keep.__defaults__ = (NEW,)", "box.keep.__func__.__defaults__ = (NEW,)"),
+        module="class Plain:\n    def keep(self, n=0):\n        return n\n",
+    ),
+    "keyword default of a function": Holder(
+        "def keep(*, n=START):\n    return n",
+        "keep()",
+        ("keep.__kwdefaults__ = {'n': NEW}", "keep.__kwdefaults__['n'] = NEW", "keep.__kwdefaults__.update(n=NEW)"),
+    ),
+    "dictionary of an instance": Holder(
+        "box = Plain()\nbox.n = START",
+        "box.n",
+        ("box.__dict__ = {'n': NEW}", "setattr(box, '__dict__', {'n': NEW})"),
+        module=_PLAIN,
+        refuses=True,
+    ),
+    "equal instances": Holder(
+        "box = Equal(START)",
+        "box.n",
+        ("box = Equal(NEW)",),
+        "nonlocal box",
+        "class Equal:\n    def __init__(self, n):\n        self.n = n\n"
+        "    def __eq__(self, other):\n        return True\n    __hash__ = None\n",
+    ),
+    "referenced weakly": attribute("weak()", "box = Plain()\nweak = weakref.ref(box)", _PLAIN),
+    "proxy": attribute("weak", "box = Plain()\nweak = weakref.proxy(box)", _PLAIN),
+    "instance of a list's class": attribute("box", "box = Row([1])", "class Row(list):\n    n = 0\n"),
+    "module of Python's": attribute("weakref", ""),
+    "counter": item("table", "'n'", "table = collections.Counter()"),
+    "ordered dictionary": item("table", "'n'", "table = collections.OrderedDict()"),
+    "user dictionary": item("table", "'n'", "table = collections.UserDict()", more=("table.data['n'] = NEW",)),
+    "chained maps": item("table", "'n'", "table = collections.ChainMap({}, {'m': 0})"),
+    "replaced dataclass": Holder(
+        "box = Data(START)",
+        "box.n",
+        ("box = dataclasses.replace(box, n=NEW)",),
+        "nonlocal box",
+        "@dataclasses.dataclass\nclass Data:\n    n: object\n",
+    ),
+    "replaced named tuple": Holder(
+        "pair = Pair(START, 1)",
+        "pair.n",
+        ("pair = pair._replace(n=NEW)",),
+        "nonlocal pair",
+        "Pair = collections.namedtuple('Pair', 'n m')\n",
+    ),
+    "context manager": Holder(
+        "row = [START]\n@contextlib.contextmanager\ndef setting(value):\n    row[0] = value\n    yield",
+        "row[0]",
+        ("with setting(NEW): pass",),
+    ),
+    "view of bytes": item("view", "0", "row = bytearray(2)\nview = memoryview(row)", refuses=True),
+    "C value": Holder("cell = ctypes.c_double(0)", "cell.value", ("cell.value = NEW",), refuses=True),
+    "text stream": Holder(
+        "stream = io.StringIO()", "stream.tell()", ("stream.write('a')", "stream.writelines(['a', 'b'])"), refuses=True
+    ),
 }  # fmt: skip
 
 # What a block does with WRITE, the statement; `v` is a value of the tensor. DEF stands for the head of a helper.
@@ -202,9 +265,13 @@ VALUES = {
 
 _HEAD = """
 import collections
+import contextlib
+import ctypes
 import dataclasses
 import functools
+import io
 import types
+import weakref
 
 import autograph as ag
 
@@ -225,7 +292,9 @@ def programs(name: str) -> Iterator[tuple[str, str]]:
         BLOCKS.items(), holder.writes, VALUES.items()
     ):
         start, new, step, result = (each and each.replace("READ", holder.read) for each in value)
-        if (value_name == "object" and ("STEP" in write or holder.refuses)) or (name == "bytes" and step != "1"):
+        if (value_name == "object" and ("STEP" in write or holder.refuses)) or (
+            name in ("bytes", "view of bytes") and step != "1"
+        ):
             continue
         write = write.replace("NEW", new).replace("STEP", step or "")
         declare = holder.declare if "DECLARE" in block else ""

@@ -1,0 +1,1 @@
+"""Strings that staged code chooses or builds."""
