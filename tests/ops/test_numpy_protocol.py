@@ -223,13 +223,15 @@ def test_writing_into_arrays():
     with pytest.raises(TypeError, match="immutable"):
         np.add(target, target, out=ag.constant([0.0, 0.0], ag.float64))
 
-    def add_to(t):
-        array = np.zeros(2)
+    def add_to(array, t):
         array += t
-        return t
+        return array
 
+    t = ag.constant([1.0, 2.0], ag.float64)
+    assert ag.function(lambda t: add_to(np.zeros(2), t))(t).numpy().tolist() == [1.0, 2.0]
     with pytest.raises(TypeError, match="no value yet"):
-        ag.function(add_to)(ag.constant([1.0, 2.0], ag.float64))
+        ag.function(lambda t: add_to(target, t))(t)
+    assert target.tolist() == [1.0, 2.0]
 
 
 def test_variables_are_operands_too():
