@@ -281,6 +281,18 @@ def numbers_carried_by_loops(c, xs, n):
     return largest, total, chosen, chosen * ag.cast(xs[1], ag.float32)
 
 
+def tensors_beside_arrays(c, xs, n):
+    a, total = np.ones(4), np.zeros(4)
+    a += xs
+    column = np.ones((4, 2))[:, c - 1]
+    for i in ag.range(n):
+        a[i] = xs[i]
+        total = total + xs * a
+    if xs[0] > 0:
+        total = total * xs
+    return a, total, column
+
+
 def in_place_by_functions(c, xs, n):
     a = np.zeros(4)
     b = a.copy()
@@ -537,6 +549,18 @@ def test_one_of_two_arrays_cannot_be_changed():
         return a, b
 
     assert "which one is known only at run time" in _refusal(f, ag.constant(2))
+
+
+def test_an_array_that_a_loop_exchanges_cannot_be_changed_under_its_other_name():
+    def f(n):
+        a, b = np.zeros((3, 3)), np.array([1.0, 2.0, 3.0])
+        row = a[1]
+        for _ in range(n):
+            row = b
+        a[1] -= 2.0
+        return a, row
+
+    assert "'row' is a view of an array" in _refusal(f, ag.constant(2))
 
 
 def test_a_view_of_one_of_two_arrays_is_refused():
