@@ -1,0 +1,478 @@
+"""`tape.watch()` in a staged loop or branch.
+
+The tape sees a staged block as one node, when it ends. Until then `watch` leaves a mark in the block. When the node is
+recorded, each mark becomes a flag, which the block carries and gives out: whether the run has come there.
+
+    for v in x:                       while: (s, watched = False)
+        if v > 0.7:                       watched = cond(v > 0.7, true, watched)
+            tape.watch(w)                 seen = select(watched, w, unrecorded(w))
+        s += w * v                        s = s + seen * v
+
+What uses `w` afterwards outside of the block lets its cotangent through where the flag holds (`NodeCall.masks`).
+
+As on an eager tape, the flag decides for each *read* of a variable. Of a tensor it decides whether an operation is
+recorded, which it also is for the sake of another operand that the tape knows; then it counts whenever `w` is watched.
+So each value has a *record*: the set of reasons for which the tape may know it. It is `SURE`, or empty (never), or has
+the watched things without which it isn't known. Where that leaves open whether an operation is recorded, it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Iterable, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from runtime import dtypes
+from runtime.autodiff.calls import is_differentiable
+from runtime.autodiff.pauses import UNRECORDED, refuse
+from runtime.dataclass import dataclass
+from runtime.graph.ir import ConstantArray, Graph, Node, Value
+from runtime.graph.structural import ASSIGN, COND, CONSTANT, LETREC, WHILE
+from runtime.ops.elementwise.compare import SELECT
+from runtime.ops.table import OpDef
+from runtime.types import StackType, TensorType
+
+Thing = Hashable  # what is watched: a tensor's value in the tape's graph, or the reference of a variable
+Record = frozenset
+SURE: Record = frozenset(["sure"])
+NEVER: Record = frozenset()
+_OTHER: Record = frozenset(["depends"])  # known in some runs, for another reason than a late watch
+_FLAG = TensorType(dtypes.bool_, ())
+
+
+def _of_no_kernel(*arrays: Any, **attrs: Any) -> Any:
+    raise AssertionError("marks are replaced when the tape records the block")
+
+
+# Not in the op table: no finished graph has it. An effect, so that no pass takes it for dead code.
+MARK = OpDef("watch", lambda inputs, attrs: (), _of_no_kernel, multiple=True, effect=True, label="Watch")
+
+
+class _Some:
+    """The flag of a thing that is watched in some runs, while a block is only looked at."""
+
+
+_SOME = _Some()
+Flag = Any  # True, None (not watched so far), a value of the graph, or _SOME
+
+
+@dataclass
+class _Scope:
+    """What is known in a graph.
+
+    things   the values that are something watched late; flags: whether it is by now; records: those of other values
+    masks    in the tape's own graph: the operands of the node whose cotangents a flag lets through. None elsewhere:
+             there the operands are replaced
+    changes  whether the graph is to be changed
+    """
+
+    things: dict[Value, Thing]
+    flags: dict[Thing, Flag]
+    records: dict[Value, Record]
+    changes: bool
+    masks: dict[Value, Flag] | None = None
+    gates: dict[tuple[Value, Flag], Value] = field(default_factory=dict)
+
+    def record(self, value: Value) -> Record:
+        thing = self.things.get(value)
+        if thing is None:
+            return self.records.get(value, NEVER)
+        flag = self.flags.get(thing)
+        return SURE if flag is True else NEVER if flag is None else frozenset([thing])
+
+
+class Watches:
+    """What a tape watches since some point of a staged block, and which values it knows because of that."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number  # the tape's
+        self._flags: dict[Thing, Flag] = {}
+        self._things: dict[Value, Thing] = {}  # by the values in the tape's graph
+        self._records: dict[Value, Record] = {}  # of values that the tape tracks, but for those that are SURE
+        self._marked: set[Thing] = set()  # in the node that is being recorded
+
+    def copy(self) -> Watches:
+        made = Watches(self._number)
+        made._flags, made._things, made._records = {**self._flags}, {**self._things}, {**self._records}
+        return made
+
+    def __bool__(self) -> bool:
+        return bool(self._flags or self._marked)
+
+    def mark(self, builder: Any, value: Value, variable: Any, span: Any) -> None:
+        """Leaves a mark in a block for a value of its graph, that of a variable if it is the reference of one."""
+        builder.graph.add_node(MARK, [value], {"tape": self._number, "variable": variable}, [], (), span)
+
+    def depends(self, thing: Thing) -> bool:
+        """Whether the thing is watched in some runs only, or known to the tape in some runs only."""
+        return thing in self._flags or thing in self._records
+
+    def flag(self, thing: Thing) -> Value | None:
+        """Whether something is watched by now, if that depends on the run."""
+        return self._flags.get(thing)
+
+    def settle(self, thing: Thing) -> None:
+        """Notes that the thing is watched in all runs from here on."""
+        self._flags.pop(thing, None)
+        for value in [v for v, each in self._things.items() if each == thing]:
+            del self._things[value]
+            self._records.pop(value, None)
+
+    def read(self, variable: Thing, value: Value) -> None:
+        """Notes that a value of the tape's graph is the variable's."""
+        if variable in self._flags:
+            self._things[value] = variable
+
+    # --- nodes of the tape's graph -------------------------------------------------------------------------------
+
+    def found(self, node: Node) -> list[tuple[int, Thing, Value]]:
+        """What is watched inside of a node: the positions among its operands, references of variables (None: a tensor),
+        and marks. Raises UnimplementedError where the mark can't be followed to an operand."""
+        return [(at, mark.attrs["variable"], mark) for at, mark in self._operands_marked(node)]
+
+    def begin(self, value: Value, thing: Thing) -> None:
+        """Notes that a value of the tape's graph is something that the next node to be recorded watches."""
+        self._things[value] = thing
+        self._marked.add(thing)
+
+    def visit(self, node: Node, tracked: Container[Value], recording: bool) -> dict[Value, Flag]:
+        """Replaces the marks in a node that the tape is about to record, and gives its `masks`.
+
+        tracked: what the tape knows; recording: whether it isn't paused.
+        """
+        scope = self._own_scope(node, tracked, True)
+        self._visit(node, scope)
+        self._flags = {thing: flag for thing, flag in scope.flags.items() if flag is not None}
+        self._note(node, scope, recording)
+        for thing in [t for t in self._marked if self._flags.get(t) is True]:
+            self.settle(thing)
+        self._marked = set()
+        assert scope.masks is not None
+        return scope.masks
+
+    def look_at(self, node: Node, tracked: Container[Value]) -> None:
+        """Notes the records of the results of a node that was recorded before anything was watched late."""
+        scope = self._own_scope(node, tracked, False)
+        self._visit(node, scope)
+        self._note(node, scope, True)
+
+    def _own_scope(self, node: Node, tracked: Container[Value], changes: bool) -> _Scope:
+        records = {v: self._records.get(v, SURE) for v in node.inputs if v in tracked}
+        return _Scope({**self._things}, {**self._flags}, records, changes, {})
+
+    def _note(self, node: Node, scope: _Scope, recording: bool) -> None:
+        for value in node.outputs:
+            record = scope.record(value) if recording else NEVER
+            if record != SURE:
+                self._records[value] = record
+            if value in scope.things:
+                self._things[value] = scope.things[value]
+
+    # --- marks ---------------------------------------------------------------------------------------------------
+
+    def _operands_marked(self, node: Node) -> list[tuple[int, Node]]:
+        """The marks in the regions of a node, with the positions of the operands that they watch."""
+        offset = 1 if node.op is COND else 0
+        found = []
+        for region in node.regions:
+            for inner in region.nodes:
+                if inner.op is MARK and inner.attrs["tape"] == self._number:
+                    marks = [(inner.inputs[0], inner)]
+                else:
+                    marks = [(inner.inputs[at], mark) for at, mark in self._operands_marked(inner)]
+                for value, mark in marks:
+                    at = _input_of(value, region, mark.attrs["variable"] is not None)
+                    if node.op not in (COND, WHILE):
+                        _refuse("watch() in a function that calls itself", mark, "watch before the call")
+                    is_carry = node.op is WHILE and at is not None and at < node.attrs["carries"]
+                    if at is None or (is_carry and mark.attrs["variable"] is None):
+                        _refuse("watch() of a tensor that the staged loop or branch changes", mark, _BEFORE)
+                    assert at is not None
+                    found.append((at + offset, mark))
+        return found
+
+    # --- walking over graphs -------------------------------------------------------------------------------------
+
+    def _visit_all(self, graph: Graph, scope: _Scope) -> None:
+        for node in list(graph.nodes):
+            self._visit(node, scope)
+        graph.program = None
+
+    def _visit(self, node: Node, scope: _Scope) -> None:
+        if node.op is MARK and node.attrs["tape"] == self._number:
+            scope.flags[scope.things[node.inputs[0]]] = True
+            if scope.changes:
+                node.graph.nodes.remove(node)
+        elif node.op is COND:
+            self._visit_cond(node, scope)
+        elif node.op is WHILE:
+            self._visit_while(node, scope)
+        elif node.op is ASSIGN:
+            thing = scope.things.get(node.inputs[0])
+            if thing is not None and _is_variable(thing):
+                scope.things[node.outputs[0]] = thing
+            scope.records[node.outputs[0]] = scope.record(node.inputs[0])
+        elif node.op is not UNRECORDED or node.attrs["tape"] != self._number:
+            self._visit_op(node, scope)
+
+    def _visit_op(self, node: Node, scope: _Scope) -> None:
+        results = [v for v in node.outputs if is_differentiable(v.type)]
+        if not results:
+            return
+        records = [scope.record(v) for v in node.inputs]
+        for index, value in enumerate(node.inputs):
+            thing = scope.things.get(value)
+            if thing is None or scope.flags.get(thing) is True:
+                continue
+            if not _is_variable(thing):
+                others = _joined(r for v, r in zip(node.inputs, records) if scope.things.get(v) != thing)
+                if others == SURE:
+                    continue  # recorded for their sake
+                if scope.changes and (others - {thing} or node.op is LETREC or _holds(node)):
+                    _refuse(
+                        "a tensor is used before it is watched, where it depends on the run whether the tape records "
+                        "the operation", node, "watch it before the staged loop or branch",
+                    )  # fmt: skip
+            self._gate(node, index, scope)
+        joined = _joined(records)
+        for value in results:
+            scope.records[value] = joined
+
+    def _gate(self, node: Node, index: int, scope: _Scope) -> None:
+        """Lets cotangents through to an operand of a node only where it is watched by now."""
+        value = node.inputs[index]
+        flag = scope.flags.get(scope.things[value])
+        if not scope.changes or flag is True:
+            return
+        if scope.masks is not None:
+            scope.masks[value] = flag
+        else:
+            node.inputs[index] = self._gated(value, flag, node, scope)
+
+    def _gated(self, value: Value, flag: Flag, before: Node | None, scope: _Scope) -> Value:
+        """The same value, seen by the tape only where the flag holds."""
+        made = scope.gates.get((value, flag))
+        if made is None:
+            graph = value.graph
+            made = _add(graph, before, UNRECORDED, [value], {"tape": self._number}, value.type)
+            if flag is not None:
+                made = _add(graph, before, SELECT, [flag, value, made], {}, value.type)
+            scope.gates[value, flag] = made
+        return made
+
+    # --- blocks --------------------------------------------------------------------------------------------------
+
+    def _enter(self, node: Node, region: Graph, scope: _Scope, changes: bool) -> _Scope:
+        """What is known at the start of a region."""
+        offset = 1 if node.op is COND else 0
+        things, records = {}, {}
+        for own, value in zip(region.inputs, node.inputs[offset:]):
+            if value in scope.things:
+                things[own] = scope.things[value]
+            records[own] = scope.record(value)
+        flags = {t: scope.flags.get(t) for t in things.values()}
+        if not changes:
+            flags = {t: _SOME if isinstance(flag, Value) else flag for t, flag in flags.items()}
+        return _Scope(things, flags, records, changes)
+
+    def _hand_in(self, node: Node, scope: _Scope, inner: Sequence[_Scope], carried: Iterable[Thing]) -> None:
+        """Hands the flags that a node's regions only read to them."""
+        for thing in dict.fromkeys(t for each in inner for t in each.things.values()):
+            flag = scope.flags.get(thing)
+            if isinstance(flag, Value) and thing not in carried:
+                node.inputs.append(flag)
+                for region, each in zip(node.regions, inner):
+                    each.flags[thing] = region.add_input(_FLAG)
+
+    def _visit_cond(self, node: Node, scope: _Scope) -> None:
+        marked = self._things_marked(node, scope)
+        inner = [self._enter(node, region, scope, scope.changes) for region in node.regions]
+        if scope.changes:
+            self._hand_in(node, scope, inner, ())
+        for region, each in zip(node.regions, inner):
+            self._visit_all(region, each)
+        for index, result in enumerate(node.outputs):
+            self._join_outputs(node, index, result, inner, scope)
+        for thing in marked:
+            flags = [each.flags.get(thing) for each in inner]
+            if flags[0] is flags[1] and not isinstance(flags[0], Value):
+                scope.flags[thing] = flags[0]
+            elif not scope.changes:
+                scope.flags[thing] = _SOME
+            else:
+                for region, flag in zip(node.regions, flags):
+                    region.outputs.append(_flag_value(region, None, flag))
+                scope.flags[thing] = _add_output(node)
+        if scope.changes:
+            node.attrs = {**node.attrs, "types": tuple([v.type for v in node.outputs])}
+
+    def _join_outputs(self, node: Node, index: int, result: Value, inner: Sequence[_Scope], scope: _Scope) -> None:
+        values = [region.outputs[index] for region in node.regions]
+        things = [each.things.get(v) for v, each in zip(values, inner)]
+        if things[0] is not None and things[0] == things[1] and _is_variable(things[0]):
+            scope.things[result] = things[0]
+            return
+        records = [each.record(v) for v, each in zip(values, inner)]
+        for region, each, value in zip(node.regions, inner, values):
+            self._give_out(region, index, value, each, node)
+        scope.records[result] = _chosen(*records)
+
+    def _give_out(self, region: Graph, index: int, value: Value, scope: _Scope, node: Node) -> None:
+        """Has a region give something watched late out as it is known at its end."""
+        thing = scope.things.get(value)
+        if thing is None or scope.flags.get(thing) is True or not scope.changes or not is_differentiable(value.type):
+            return
+        self._refuse_alias(thing, node)
+        region.outputs[index] = self._gated(value, scope.flags.get(thing), None, scope)
+
+    def _refuse_alias(self, thing: Thing, node: Node) -> None:
+        if thing in self._marked and not _is_variable(thing):
+            _refuse("a variable of a staged loop or branch may be the very tensor that is watched in it", node, _BEFORE)
+
+    def _visit_while(self, node: Node, scope: _Scope) -> None:
+        carries = node.attrs["carries"]
+        marked = self._things_marked(node, scope)
+        records = [scope.record(v) for v in node.inputs[:carries]]
+        # Carries that are the state of a variable. If the body gives something else, only the first trip reads it.
+        states = {i for i, v in enumerate(node.inputs[:carries]) if v in scope.things and _is_variable(scope.things[v])}
+        body = node.regions[1]
+        while True:
+            trial = self._enter_loop(node, body, scope, False, records, states, marked)
+            self._visit_all(body, trial)
+            after = [_chosen(r, trial.record(v)) for r, v in zip(records, body.outputs)]
+            left = {i for i in states if trial.things.get(body.outputs[i]) == scope.things[node.inputs[i]]}
+            if after == records and left == states:
+                break
+            records, states = after, left
+        for index, result in enumerate(node.outputs):
+            if index in states:
+                scope.things[result] = scope.things[node.inputs[index]]
+            else:
+                scope.records[result] = records[index]
+        if scope.changes:
+            self._change_while(node, scope, records, states, marked)
+        else:
+            scope.flags.update({t: _SOME for t in marked if scope.flags.get(t) is not True})
+
+    def _enter_loop(
+        self, node: Node, region: Graph, scope: _Scope, changes: bool, records: Sequence[Record], states: set[int],
+        marked: Iterable[Thing],
+    ) -> _Scope:  # fmt: skip
+        inner = self._enter(node, region, scope, changes)
+        for index, record in enumerate(records):
+            if index not in states:
+                own = region.inputs[index]
+                inner.things.pop(own, None)
+                inner.records[own] = record
+        for thing in marked:
+            if inner.flags.get(thing) is not True:
+                inner.flags[thing] = _SOME
+        return inner
+
+    def _change_while(
+        self, node: Node, scope: _Scope, records: Sequence[Record], states: set[int], marked: Sequence[Thing]
+    ) -> None:
+        carries = node.attrs["carries"]
+        inner = [self._enter_loop(node, r, scope, True, records, states, marked) for r in node.regions]
+        for index, value in enumerate(node.inputs[:carries]):
+            thing = scope.things.get(value)
+            if thing is not None and index not in states and is_differentiable(value.type):
+                if scope.flags.get(thing) is not True:
+                    self._refuse_alias(thing, node)
+                self._gate(node, index, scope)
+        carried = [t for t in marked if scope.flags.get(t) is not True]
+        self._hand_in(node, scope, inner, carried)
+        for position, thing in enumerate(carried, carries):
+            node.inputs.insert(position, _flag_value(node.graph, node, scope.flags.get(thing)))
+            for region, each in zip(node.regions, inner):
+                each.flags[thing] = Value(_FLAG, region)
+                region.inputs.insert(position, each.flags[thing])
+        node.attrs = {**node.attrs, "carries": carries + len(carried)}
+        for region, each in zip(node.regions, inner):
+            self._visit_all(region, each)
+        body, end = node.regions[1], inner[1]
+        for index in range(carries):
+            if index not in states:
+                self._give_out(body, index, body.outputs[index], end, node)
+        for thing in carried:
+            body.outputs.append(_flag_value(body, None, end.flags[thing]))
+            scope.flags[thing] = _add_output(node)
+
+    def _things_marked(self, node: Node, scope: _Scope) -> list[Thing]:
+        """What marks in the node watch, once each."""
+        return list(dict.fromkeys(scope.things[node.inputs[at]] for at, _ in self._operands_marked(node)))
+
+
+_BEFORE = "watch before it"
+
+
+def _is_variable(thing: Thing) -> bool:
+    return not isinstance(thing, Value)
+
+
+def _holds(node: Node) -> bool:
+    """Whether the node puts tensors into a list, or takes them out, which is no operation in Python."""
+    return any(isinstance(v.type, StackType) for v in (*node.inputs, *node.outputs))
+
+
+def _joined(records: Iterable[Record]) -> Record:
+    """The record of what is computed from operands with these."""
+    found = NEVER.union(*records)
+    return SURE if found >= SURE else found
+
+
+def _chosen(one: Record, other: Record) -> Record:
+    """The record of what is one value or the other."""
+    if one == other:
+        return one
+    return one | other if SURE not in (one, other) else (one | other | _OTHER) - SURE
+
+
+def _input_of(value: Value, region: Graph, is_state: bool) -> int | None:
+    """The position among a region's inputs of a value; of a variable's, before what the region assigns."""
+    while value not in region.inputs:
+        node = value.node
+        if node is None or not is_state:
+            return None
+        if node.op is ASSIGN:
+            value = node.inputs[0]
+        elif node.op is WHILE:
+            value = node.inputs[node.outputs.index(value)]
+        elif node.op is COND:
+            inner = node.regions[0]
+            at = _input_of(inner.outputs[node.outputs.index(value)], inner, True)
+            if at is None:
+                return None
+            value = node.inputs[1 + at]
+        else:
+            return None
+    return region.inputs.index(value)
+
+
+def _add(graph: Graph, before: Node | None, op: OpDef, inputs: Sequence[Value], attrs: dict, type_: Any) -> Value:
+    """Adds a node before another one, or at the end of the graph."""
+    made = Node(op, inputs, attrs, [type_], graph, (), None if before is None else before.span)
+    made.device = None if before is None else before.device
+    place = len(graph.nodes) if before is None else graph.nodes.index(before)
+    graph.nodes.insert(place, made)
+    graph.program = None
+    return made.outputs[0]
+
+
+def _flag_value(graph: Graph, before: Node | None, flag: Flag) -> Value:
+    if isinstance(flag, Value):
+        return flag
+    return _add(graph, before, CONSTANT, [], {"value": ConstantArray(np.asarray(flag is True))}, _FLAG)
+
+
+def _add_output(node: Node) -> Value:
+    result = Value(_FLAG, node.graph, node)
+    node.outputs.append(result)
+    return result
+
+
+def _refuse(cause: str, node: Any, fix: str) -> None:
+    place = "" if node.span is None else f" ({node.span[0]}:{node.span[1]})"
+    refuse(f"{cause}{place} would take effect in some runs only" if cause.startswith("watch") else cause + place, fix)
