@@ -22,8 +22,8 @@ from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.autodiff.jacobian import known_dims, rows_of_pullback
 from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly, where_flag, with_slices
-from runtime.autodiff.zeros import zeros_for
 from runtime.autodiff.watches import Watches
+from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.graph.callers import user_span
 from runtime.graph.structural import COND
@@ -61,7 +61,8 @@ class GradientTape:
         self.builder: Any = None
         self._used = False
         self._open = False
-        self._number: int | None = None  # of a tape that a staged block has paused
+        self._number: int | None = None  # of a tape that is paused or watches in staged blocks
+        self._pause: pauses.Pause | None = None  # in a graph
         self._clear()
 
     def _clear(self) -> None:
@@ -115,13 +116,14 @@ class GradientTape:
         if self._number is None:
             self._number = pauses.next_number()
         recorders = ctx.recorders
-        ctx.recorders = (*recorders, pauses.Pause(ctx.builder, self._number))
+        self._pause = pauses.Pause(ctx.builder, self.builder, self._number)
+        ctx.recorders = (*recorders, self._pause)
         self._open = False
         try:
             yield
         finally:
             ctx.recorders = recorders
-            self._open = True
+            self._open, self._pause = True, None
 
     def _need_inside(self, what: str, fix: str) -> None:
         """Raises an error where a traced function uses a tape that was opened outside of it: to a tape a call is one
@@ -201,6 +203,8 @@ class GradientTape:
         """Watches something in a staged block, from here on in the runs that come here. Raises an error where a node of
         a graph can't say that."""
         inside = self.builder is not None and pauses.is_inside(ctx.builder, self.builder)
+        if inside and isinstance(one, SymbolicTensor):
+            pauses.need_outer(one, ctx.builder, self.builder)
         thing = one.ref() if isinstance(one, Variable) else self.builder.use(one) if inside else key_of(one)
         if isinstance(one, Variable):
             is_watched = self.is_watching(one) or (self._watch_accessed and one.trainable)
@@ -230,7 +234,7 @@ class GradientTape:
         watches = self._watches
         if watches is None:
             return None
-        for index, reference, mark in watches.found(node):
+        for index, reference in watches.found(node):
             value = node.inputs[index]
             if reference is None:
                 self._tracked[value] = self.builder.tensor(value)
@@ -243,7 +247,11 @@ class GradientTape:
             self._watch_variable(variable)
             watches.begin(value, reference)
             self.builder._record_read(variable, self.builder.tensor(value))
-        return watches.visit(node, self._tracked, self._open) if watches else None
+        return watches.visit(node, self._tracked, self._sees(node)) if watches else None
+
+    def _sees(self, node: Any) -> bool:
+        """Whether a node of the tape's graph is to be recorded: while the tape is paused, choices are."""
+        return self._pause is None or self._pause.passes_on(node)
 
     def _key(self, tensor: Any) -> Hashable:
         return self.builder.use(tensor) if self.builder is not None else id(tensor)
@@ -286,7 +294,9 @@ class GradientTape:
             return
         node = outputs[0].value.node if outputs else self.builder.graph.nodes[-1]
         masks = self._before_recording(node)
-        if not any(self.builder.use(t) in tracked for t in (inputs if masks is None else node.inputs)):
+        if not self._sees(node) or not any(
+            self.builder.use(t) in tracked for t in (inputs if masks is None else node.inputs)
+        ):
             return
         self._calls.append(NodeCall(node, self.builder, masks))
         for tensor in outputs:

@@ -31,6 +31,7 @@ from runtime.dataclass import dataclass
 from runtime.graph.ir import ConstantArray, Graph, Node, Value
 from runtime.graph.structural import ASSIGN, COND, CONSTANT, LETREC, WHILE
 from runtime.ops.elementwise.compare import SELECT
+from runtime.ops.growable import ARRAY_WRITE
 from runtime.ops.table import OpDef
 from runtime.types import StackType, TensorType
 
@@ -127,10 +128,10 @@ class Watches:
 
     # --- nodes of the tape's graph -------------------------------------------------------------------------------
 
-    def found(self, node: Node) -> list[tuple[int, Thing, Value]]:
-        """What is watched inside of a node: the positions among its operands, references of variables (None: a tensor),
-        and marks. Raises UnimplementedError where the mark can't be followed to an operand."""
-        return [(at, mark.attrs["variable"], mark) for at, mark in self._operands_marked(node)]
+    def found(self, node: Node) -> list[tuple[int, Thing]]:
+        """What is watched inside of a node: the positions among its operands, and references of variables (None: a
+        tensor). Raises UnimplementedError where a mark can't be followed to an operand."""
+        return [(at, mark.attrs["variable"]) for at, mark in self._operands_marked(node)]
 
     def begin(self, value: Value, thing: Thing) -> None:
         """Notes that a value of the tape's graph is something that the next node to be recorded watches."""
@@ -140,7 +141,7 @@ class Watches:
     def visit(self, node: Node, tracked: Container[Value], recording: bool) -> dict[Value, Flag]:
         """Replaces the marks in a node that the tape is about to record, and gives its `masks`.
 
-        tracked: what the tape knows; recording: whether it isn't paused.
+        tracked: what the tape knows; recording: whether it is going to know the results.
         """
         scope = self._own_scope(node, tracked, True)
         self._visit(node, scope)
@@ -185,7 +186,7 @@ class Watches:
                 for value, mark in marks:
                     at = _input_of(value, region, mark.attrs["variable"] is not None)
                     if node.op not in (COND, WHILE):
-                        _refuse("watch() in a function that calls itself", mark, "watch before the call")
+                        _refuse("watch() in a function that calls itself", mark, "watch it before the call")
                     is_carry = node.op is WHILE and at is not None and at < node.attrs["carries"]
                     if at is None or (is_carry and mark.attrs["variable"] is None):
                         _refuse("watch() of a tensor that the staged loop or branch changes", mark, _BEFORE)
@@ -227,16 +228,26 @@ class Watches:
             if thing is None or scope.flags.get(thing) is True:
                 continue
             if not _is_variable(thing):
+                if scope.changes and (node.op is LETREC or (_holds(node) and thing in self._marked)):
+                    _refuse(
+                        "what is put into a list, or handed to a function that calls itself, is watched later on, "
+                        "in a staged loop or branch",
+                        node,
+                        _BEFORE,
+                    )
                 others = _joined(r for v, r in zip(node.inputs, records) if scope.things.get(v) != thing)
                 if others == SURE:
                     continue  # recorded for their sake
-                if scope.changes and (others - {thing} or node.op is LETREC or _holds(node)):
+                if scope.changes and others - {thing}:
                     _refuse(
-                        "a tensor is used before it is watched, where it depends on the run whether the tape records "
-                        "the operation", node, "watch it before the staged loop or branch",
-                    )  # fmt: skip
+                        "a tensor is used where it isn't watched in all runs, and what else the tape watches in some "
+                        "runs decides whether that is recorded",
+                        node,
+                        "watch it before the staged loop or branch",
+                    )
             self._gate(node, index, scope)
-        joined = _joined(records)
+        # What is in a list is one of its items.
+        joined = _chosen(_joined(records[:1]), _joined(records[1:])) if _holds(node) else _joined(records)
         for value in results:
             scope.records[value] = joined
 
@@ -405,7 +416,7 @@ class Watches:
         return list(dict.fromkeys(scope.things[node.inputs[at]] for at, _ in self._operands_marked(node)))
 
 
-_BEFORE = "watch before it"
+_BEFORE = "watch it before"
 
 
 def _is_variable(thing: Thing) -> bool:
@@ -413,8 +424,8 @@ def _is_variable(thing: Thing) -> bool:
 
 
 def _holds(node: Node) -> bool:
-    """Whether the node puts tensors into a list, or takes them out, which is no operation in Python."""
-    return any(isinstance(v.type, StackType) for v in (*node.inputs, *node.outputs))
+    """Whether the node puts a tensor into a list or array of them, which is no operation in Python."""
+    return node.op is ARRAY_WRITE or any(isinstance(v.type, StackType) for v in node.outputs)
 
 
 def _joined(records: Iterable[Record]) -> Record:
@@ -474,5 +485,4 @@ def _add_output(node: Node) -> Value:
 
 
 def _refuse(cause: str, node: Any, fix: str) -> None:
-    place = "" if node.span is None else f" ({node.span[0]}:{node.span[1]})"
-    refuse(f"{cause}{place} would take effect in some runs only" if cause.startswith("watch") else cause + place, fix)
+    refuse(cause if node.span is None else f"{cause} ({node.span[0]}:{node.span[1]})", fix)
