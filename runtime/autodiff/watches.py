@@ -128,7 +128,7 @@ class Watches:
 
     # --- nodes of the tape's graph -------------------------------------------------------------------------------
 
-    def found(self, node: Node) -> list[tuple[int, Thing]]:
+    def found(self, node: Node) -> list[tuple[int, Any]]:
         """What is watched inside of a node: the positions among its operands, and references of variables (None: a
         tensor). Raises UnimplementedError where a mark can't be followed to an operand."""
         return [(at, mark.attrs["variable"]) for at, mark in self._operands_marked(node)]
@@ -138,7 +138,7 @@ class Watches:
         self._things[value] = thing
         self._marked.add(thing)
 
-    def visit(self, node: Node, tracked: Container[Value], recording: bool) -> dict[Value, Flag]:
+    def visit(self, node: Node, tracked: Container[Hashable], recording: bool) -> dict[Value, Flag]:
         """Replaces the marks in a node that the tape is about to record, and gives its `masks`.
 
         tracked: what the tape knows; recording: whether it is going to know the results.
@@ -153,13 +153,13 @@ class Watches:
         assert scope.masks is not None
         return scope.masks
 
-    def look_at(self, node: Node, tracked: Container[Value]) -> None:
+    def look_at(self, node: Node, tracked: Container[Hashable]) -> None:
         """Notes the records of the results of a node that was recorded before anything was watched late."""
         scope = self._own_scope(node, tracked, False)
         self._visit(node, scope)
         self._note(node, scope, True)
 
-    def _own_scope(self, node: Node, tracked: Container[Value], changes: bool) -> _Scope:
+    def _own_scope(self, node: Node, tracked: Container[Hashable], changes: bool) -> _Scope:
         records = {v: self._records.get(v, SURE) for v in node.inputs if v in tracked}
         return _Scope({**self._things}, {**self._flags}, records, changes, {})
 
