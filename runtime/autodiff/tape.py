@@ -219,7 +219,9 @@ class GradientTape:
             )  # fmt: skip
         if self._number is None:
             self._number = pauses.next_number()
-        if self._watches is None:
+        if self._watches is not None:
+            self._watches.need_told(thing)
+        else:
             self._watches = Watches(self._number)
             for call in self._calls:
                 self._watches.look_at(call.node, self._tracked)
@@ -237,6 +239,8 @@ class GradientTape:
         for index, reference in watches.found(node):
             value = node.inputs[index]
             if reference is None:
+                if value not in self._tracked:
+                    watches.need_unused(value, node, [call.node for call in self._calls])
                 self._tracked[value] = self.builder.tensor(value)
                 watches.begin(value, value)
                 continue
@@ -260,6 +264,7 @@ class GradientTape:
         key = self._key(tensor)
         self._tracked[key] = tensor
         if self._watches is not None:
+            self._watches.need_told(key)
             self._watches.settle(key)
 
     def is_tracking(self, tensor: Any) -> bool:

@@ -12,8 +12,7 @@ What uses `w` afterwards outside of the block lets its cotangent through where t
 
 As on an eager tape, the flag decides for each *read* of a variable. Of a tensor it decides whether an operation is
 recorded, which it also is for the sake of another operand that the tape knows; then it counts whenever `w` is watched.
-So each value has a *record*: the set of reasons for which the tape may know it. It is `SURE`, or empty (never), or has
-the watched things without which it isn't known. Where that leaves open whether an operation is recorded, it is refused.
+So each value has a flag, too: whether the tape knows it. It is computed where that depends on the run.
 """
 
 from __future__ import annotations
@@ -32,14 +31,10 @@ from runtime.graph.ir import ConstantArray, Graph, Node, Value
 from runtime.graph.structural import ASSIGN, COND, CONSTANT, LETREC, WHILE
 from runtime.ops.elementwise.compare import SELECT
 from runtime.ops.growable import ARRAY_WRITE
-from runtime.ops.table import OpDef
+from runtime.ops.table import OPS, OpDef
 from runtime.types import StackType, TensorType
 
 Thing = Hashable  # what is watched: a tensor's value in the tape's graph, or the reference of a variable
-Record = frozenset
-SURE: Record = frozenset(["sure"])
-NEVER: Record = frozenset()
-_OTHER: Record = frozenset(["depends"])  # known in some runs, for another reason than a late watch
 _FLAG = TensorType(dtypes.bool_, ())
 
 
@@ -51,19 +46,21 @@ def _of_no_kernel(*arrays: Any, **attrs: Any) -> Any:
 MARK = OpDef("watch", lambda inputs, attrs: (), _of_no_kernel, multiple=True, effect=True, label="Watch")
 
 
-class _Some:
-    """The flag of a thing that is watched in some runs, while a block is only looked at."""
+class _Depends:
+    """A flag that depends on the run."""
 
 
-_SOME = _Some()
-Flag = Any  # True, None (not watched so far), a value of the graph, or _SOME
+_SOME = _Depends()  # while a block is only looked at
+_UNTOLD = _Depends()  # of a list, some of whose items the tape may know
+Flag = Any  # True, None (no, in all runs), a value of the graph, or one of these
 
 
 @dataclass
 class _Scope:
     """What is known in a graph.
 
-    things   the values that are something watched late; flags: whether it is by now; records: those of other values
+    things   the values that are something watched late; flags: whether it is by now
+    known    of other values, whether the tape knows them
     masks    in the tape's own graph: the operands of the node whose cotangents a flag lets through. None elsewhere:
              there the operands are replaced
     changes  whether the graph is to be changed
@@ -71,17 +68,15 @@ class _Scope:
 
     things: dict[Value, Thing]
     flags: dict[Thing, Flag]
-    records: dict[Value, Record]
+    known: dict[Value, Flag]
     changes: bool
     masks: dict[Value, Flag] | None = None
-    gates: dict[tuple[Value, Flag], Value] = field(default_factory=dict)
+    made: dict[Any, Value] = field(default_factory=dict)  # what was added to the graph
 
-    def record(self, value: Value) -> Record:
+    def flag(self, value: Value) -> Flag:
+        """Whether the tape knows a value."""
         thing = self.things.get(value)
-        if thing is None:
-            return self.records.get(value, NEVER)
-        flag = self.flags.get(thing)
-        return SURE if flag is True else NEVER if flag is None else frozenset([thing])
+        return self.known.get(value) if thing is None else self.flags.get(thing)
 
 
 class Watches:
@@ -91,12 +86,12 @@ class Watches:
         self._number = number  # the tape's
         self._flags: dict[Thing, Flag] = {}
         self._things: dict[Value, Thing] = {}  # by the values in the tape's graph
-        self._records: dict[Value, Record] = {}  # of values that the tape tracks, but for those that are SURE
+        self._known: dict[Value, Flag] = {}  # of values that the tape tracks, where it isn't True
         self._marked: set[Thing] = set()  # in the node that is being recorded
 
     def copy(self) -> Watches:
         made = Watches(self._number)
-        made._flags, made._things, made._records = {**self._flags}, {**self._things}, {**self._records}
+        made._flags, made._things, made._known = {**self._flags}, {**self._things}, {**self._known}
         return made
 
     def __bool__(self) -> bool:
@@ -108,7 +103,22 @@ class Watches:
 
     def depends(self, thing: Thing) -> bool:
         """Whether the thing is watched in some runs only, or known to the tape in some runs only."""
-        return thing in self._flags or thing in self._records
+        return thing in self._flags or thing in self._known
+
+    def need_told(self, thing: Thing) -> None:
+        """Raises an error for a tensor that the tape knows in some runs, because of what it is computed from: which of
+        its uses were recorded so far depends on the run."""
+        if self._known.get(thing) is not None:  # type: ignore[call-overload]
+            refuse(
+                "watch() of a tensor that is computed from what the tape watches in some runs only",
+                "watch it where it is made, before any block, or watch what it is computed from before the block",
+            )
+
+    def need_unused(self, value: Value, node: Node, recorded: Iterable[Node]) -> None:
+        """Raises an error for a tensor that a node begins to watch if a block recorded before has used it: the block's
+        gradient doesn't tell which of its operations were recorded for the sake of others."""
+        if any(earlier.regions and value in earlier.inputs for earlier in recorded):
+            _refuse("watch() of a tensor that an earlier staged loop or branch has used", node, "watch it before that")
 
     def flag(self, thing: Thing) -> Value | None:
         """Whether something is watched by now, if that depends on the run."""
@@ -117,9 +127,10 @@ class Watches:
     def settle(self, thing: Thing) -> None:
         """Notes that the thing is watched in all runs from here on."""
         self._flags.pop(thing, None)
+        self._known.pop(thing, None)  # type: ignore[call-overload]
         for value in [v for v, each in self._things.items() if each == thing]:
             del self._things[value]
-            self._records.pop(value, None)
+            self._known.pop(value, None)
 
     def read(self, variable: Thing, value: Value) -> None:
         """Notes that a value of the tape's graph is the variable's."""
@@ -154,20 +165,20 @@ class Watches:
         return scope.masks
 
     def look_at(self, node: Node, tracked: Container[Hashable]) -> None:
-        """Notes the records of the results of a node that was recorded before anything was watched late."""
+        """Notes which results of a node the tape knows that was recorded before anything was watched late."""
         scope = self._own_scope(node, tracked, False)
         self._visit(node, scope)
         self._note(node, scope, True)
 
     def _own_scope(self, node: Node, tracked: Container[Hashable], changes: bool) -> _Scope:
-        records = {v: self._records.get(v, SURE) for v in node.inputs if v in tracked}
-        return _Scope({**self._things}, {**self._flags}, records, changes, {})
+        known = {v: self._known.get(v, True) for v in node.inputs if v in tracked}
+        return _Scope({**self._things}, {**self._flags}, known, changes, {})
 
     def _note(self, node: Node, scope: _Scope, recording: bool) -> None:
         for value in node.outputs:
-            record = scope.record(value) if recording else NEVER
-            if record != SURE:
-                self._records[value] = record
+            flag = scope.flag(value) if recording else None
+            if flag is not True:
+                self._known[value] = _UNTOLD if flag is _SOME else flag
             if value in scope.things:
                 self._things[value] = scope.things[value]
 
@@ -214,7 +225,7 @@ class Watches:
             thing = scope.things.get(node.inputs[0])
             if thing is not None and _is_variable(thing):
                 scope.things[node.outputs[0]] = thing
-            scope.records[node.outputs[0]] = scope.record(node.inputs[0])
+            scope.known[node.outputs[0]] = scope.flag(node.inputs[0])
         elif node.op is not UNRECORDED or node.attrs["tape"] != self._number:
             self._visit_op(node, scope)
 
@@ -222,41 +233,47 @@ class Watches:
         results = [v for v in node.outputs if is_differentiable(v.type)]
         if not results:
             return
-        records = [scope.record(v) for v in node.inputs]
+        flags = [scope.flag(v) for v in node.inputs]
+        recorded = self._any(flags, node, scope)
         for index, value in enumerate(node.inputs):
             thing = scope.things.get(value)
             if thing is None or scope.flags.get(thing) is True:
                 continue
-            if not _is_variable(thing):
-                if scope.changes and (node.op is LETREC or (_holds(node) and thing in self._marked)):
-                    _refuse(
-                        "what is put into a list, or handed to a function that calls itself, is watched later on, "
-                        "in a staged loop or branch",
-                        node,
-                        _BEFORE,
-                    )
-                others = _joined(r for v, r in zip(node.inputs, records) if scope.things.get(v) != thing)
-                if others == SURE:
-                    continue  # recorded for their sake
-                if scope.changes and others - {thing}:
-                    _refuse(
-                        "a tensor is used where it isn't watched in all runs, and what else the tape watches in some "
-                        "runs decides whether that is recorded",
-                        node,
-                        "watch it before the staged loop or branch",
-                    )
-            self._gate(node, index, scope)
-        # What is in a list is one of its items.
-        joined = _chosen(_joined(records[:1]), _joined(records[1:])) if _holds(node) else _joined(records)
+            if scope.changes and (node.op is LETREC or (_holds(node) and thing in self._marked)):
+                _refuse(
+                    "what is put into a list, or handed to a function that calls itself, is watched later on, in a "
+                    "staged loop or branch", node, _BEFORE,
+                )  # fmt: skip
+            self._gate(node, index, scope.flags.get(thing) if _is_variable(thing) else recorded, scope)
+        if _holds(node):  # what comes out of a list is one of its items
+            recorded = flags[0] if flags and all(flag is flags[0] for flag in flags[1:]) else _UNTOLD
         for value in results:
-            scope.records[value] = joined
+            scope.known[value] = recorded
 
-    def _gate(self, node: Node, index: int, scope: _Scope) -> None:
-        """Lets cotangents through to an operand of a node only where it is watched by now."""
-        value = node.inputs[index]
-        flag = scope.flags.get(scope.things[value])
-        if not scope.changes or flag is True:
+    def _any(self, flags: Iterable[Flag], node: Node, scope: _Scope) -> Flag:
+        """Whether one of some flags holds."""
+        found = [flag for flag in dict.fromkeys(flags) if flag is not None]
+        for special in (True, _UNTOLD, _SOME):
+            if any(flag is special for flag in found):
+                return special
+        if not found or not scope.changes:
+            return _SOME if found else None
+        key = frozenset(found)
+        if key not in scope.made:
+            result = found[0]
+            for flag in found[1:]:
+                result = _add(node.graph, node, OPS["logical_or"], [result, flag], {}, _FLAG)
+            scope.made[key] = result
+        return scope.made[key]
+
+    def _gate(self, node: Node, index: int, flag: Flag, scope: _Scope) -> None:
+        """Lets cotangents through to an operand of a node only where the flag holds."""
+        if flag is True or not scope.changes:
             return
+        if flag is _UNTOLD:
+            _refuse("a tensor that a staged loop or branch watches is used together with an item of a list, of which "
+                    "the tape may know only some", node, _BEFORE)  # fmt: skip
+        value = node.inputs[index]
         if scope.masks is not None:
             scope.masks[value] = flag
         else:
@@ -264,71 +281,75 @@ class Watches:
 
     def _gated(self, value: Value, flag: Flag, before: Node | None, scope: _Scope) -> Value:
         """The same value, seen by the tape only where the flag holds."""
-        made = scope.gates.get((value, flag))
+        made = scope.made.get((value, flag))
         if made is None:
             graph = value.graph
             made = _add(graph, before, UNRECORDED, [value], {"tape": self._number}, value.type)
             if flag is not None:
                 made = _add(graph, before, SELECT, [flag, value, made], {}, value.type)
-            scope.gates[value, flag] = made
+            scope.made[value, flag] = made
         return made
 
     # --- blocks --------------------------------------------------------------------------------------------------
 
     def _enter(self, node: Node, region: Graph, scope: _Scope, changes: bool) -> _Scope:
-        """What is known at the start of a region."""
+        """What is known at the start of a region, by the flags of the graph around it."""
         offset = 1 if node.op is COND else 0
-        things, records = {}, {}
+        inner = _Scope({}, {}, {}, changes)
         for own, value in zip(region.inputs, node.inputs[offset:]):
+            flag = scope.flag(value)
+            if not changes and isinstance(flag, Value):
+                flag = _SOME
             if value in scope.things:
-                things[own] = scope.things[value]
-            records[own] = scope.record(value)
-        flags = {t: scope.flags.get(t) for t in things.values()}
-        if not changes:
-            flags = {t: _SOME if isinstance(flag, Value) else flag for t, flag in flags.items()}
-        return _Scope(things, flags, records, changes)
+                inner.things[own] = scope.things[value]
+                inner.flags[scope.things[value]] = flag
+            else:
+                inner.known[own] = flag
+        return inner
 
-    def _hand_in(self, node: Node, scope: _Scope, inner: Sequence[_Scope], carried: Iterable[Thing]) -> None:
-        """Hands the flags that a node's regions only read to them."""
-        for thing in dict.fromkeys(t for each in inner for t in each.things.values()):
-            flag = scope.flags.get(thing)
-            if isinstance(flag, Value) and thing not in carried:
-                node.inputs.append(flag)
-                for region, each in zip(node.regions, inner):
-                    each.flags[thing] = region.add_input(_FLAG)
+    def _hand_in(self, node: Node, inner: Sequence[_Scope]) -> None:
+        """Hands the flags around a node to its regions."""
+        flags = [f for each in inner for f in (*each.flags.values(), *each.known.values()) if isinstance(f, Value)]
+        outer = list(dict.fromkeys(flags))
+        node.inputs += outer
+        for region, each in zip(node.regions, inner):
+            own = {flag: region.add_input(_FLAG) for flag in outer}
+            each.flags = {t: own.get(f, f) for t, f in each.flags.items()}
+            each.known = {v: own.get(f, f) for v, f in each.known.items()}
 
     def _visit_cond(self, node: Node, scope: _Scope) -> None:
         marked = self._things_marked(node, scope)
         inner = [self._enter(node, region, scope, scope.changes) for region in node.regions]
         if scope.changes:
-            self._hand_in(node, scope, inner, ())
+            self._hand_in(node, inner)
         for region, each in zip(node.regions, inner):
             self._visit_all(region, each)
-        for index, result in enumerate(node.outputs):
+        for index, result in enumerate(list(node.outputs)):
             self._join_outputs(node, index, result, inner, scope)
         for thing in marked:
-            flags = [each.flags.get(thing) for each in inner]
-            if flags[0] is flags[1] and not isinstance(flags[0], Value):
-                scope.flags[thing] = flags[0]
-            elif not scope.changes:
-                scope.flags[thing] = _SOME
-            else:
-                for region, flag in zip(node.regions, flags):
-                    region.outputs.append(_flag_value(region, None, flag))
-                scope.flags[thing] = _add_output(node)
+            scope.flags[thing] = self._joined(node, [each.flags.get(thing) for each in inner], scope)
         if scope.changes:
             node.attrs = {**node.attrs, "types": tuple([v.type for v in node.outputs])}
+
+    def _joined(self, node: Node, flags: Sequence[Flag], scope: _Scope) -> Flag:
+        """A flag after a `cond`, from those at the ends of its branches."""
+        flag = _chosen(*flags)
+        if flag is not _SOME or not scope.changes:
+            return flag
+        for region, each in zip(node.regions, flags):
+            region.outputs.append(_flag_value(region, None, each))
+        return _add_output(node)
 
     def _join_outputs(self, node: Node, index: int, result: Value, inner: Sequence[_Scope], scope: _Scope) -> None:
         values = [region.outputs[index] for region in node.regions]
         things = [each.things.get(v) for v, each in zip(values, inner)]
         if things[0] is not None and things[0] == things[1] and _is_variable(things[0]):
             scope.things[result] = things[0]
-            return
-        records = [each.record(v) for v, each in zip(values, inner)]
-        for region, each, value in zip(node.regions, inner, values):
-            self._give_out(region, index, value, each, node)
-        scope.records[result] = _chosen(*records)
+        elif is_differentiable(result.type):
+            flags = [each.flag(v) for v, each in zip(values, inner)]
+            for region, each, value in zip(node.regions, inner, values):
+                self._give_out(region, index, value, each, node)
+            scope.known[result] = self._joined(node, flags, scope)
 
     def _give_out(self, region: Graph, index: int, value: Value, scope: _Scope, node: Node) -> None:
         """Has a region give something watched late out as it is known at its end."""
@@ -345,71 +366,80 @@ class Watches:
     def _visit_while(self, node: Node, scope: _Scope) -> None:
         carries = node.attrs["carries"]
         marked = self._things_marked(node, scope)
-        records = [scope.record(v) for v in node.inputs[:carries]]
+        start = [scope.flag(v) for v in node.inputs[:carries]]
+        flags = [_SOME if isinstance(flag, Value) else flag for flag in start]
         # Carries that are the state of a variable. If the body gives something else, only the first trip reads it.
         states = {i for i, v in enumerate(node.inputs[:carries]) if v in scope.things and _is_variable(scope.things[v])}
         body = node.regions[1]
         while True:
-            trial = self._enter_loop(node, body, scope, False, records, states, marked)
+            trial = self._enter_loop(node, body, scope, False, flags, states, marked)
             self._visit_all(body, trial)
-            after = [_chosen(r, trial.record(v)) for r, v in zip(records, body.outputs)]
+            after = [_chosen(flag, trial.flag(v)) for flag, v in zip(flags, body.outputs)]
             left = {i for i in states if trial.things.get(body.outputs[i]) == scope.things[node.inputs[i]]}
-            if after == records and left == states:
+            if after == flags and left == states:
                 break
-            records, states = after, left
+            flags, states = after, left
         for index, result in enumerate(node.outputs):
             if index in states:
                 scope.things[result] = scope.things[node.inputs[index]]
             else:
-                scope.records[result] = records[index]
+                scope.known[result] = flags[index]
         if scope.changes:
-            self._change_while(node, scope, records, states, marked)
+            self._change_while(node, scope, flags, states, marked)
         else:
             scope.flags.update({t: _SOME for t in marked if scope.flags.get(t) is not True})
 
     def _enter_loop(
-        self, node: Node, region: Graph, scope: _Scope, changes: bool, records: Sequence[Record], states: set[int],
+        self, node: Node, region: Graph, scope: _Scope, changes: bool, flags: Sequence[Flag], states: set[int],
         marked: Iterable[Thing],
     ) -> _Scope:  # fmt: skip
         inner = self._enter(node, region, scope, changes)
-        for index, record in enumerate(records):
+        for index, flag in enumerate(flags):
             if index not in states:
                 own = region.inputs[index]
                 inner.things.pop(own, None)
-                inner.records[own] = record
+                inner.known[own] = flag
         for thing in marked:
             if inner.flags.get(thing) is not True:
                 inner.flags[thing] = _SOME
         return inner
 
     def _change_while(
-        self, node: Node, scope: _Scope, records: Sequence[Record], states: set[int], marked: Sequence[Thing]
+        self, node: Node, scope: _Scope, flags: Sequence[Flag], states: set[int], marked: Sequence[Thing]
     ) -> None:
         carries = node.attrs["carries"]
-        inner = [self._enter_loop(node, r, scope, True, records, states, marked) for r in node.regions]
+        inner = [self._enter_loop(node, r, scope, True, flags, states, marked) for r in node.regions]
+        # What is carried: flags of things, and of carries.
+        things = [t for t in marked if scope.flags.get(t) is not True]
+        values = [i for i in range(carries) if i not in states and flags[i] is _SOME]
+        start = [*[scope.flags.get(t) for t in things], *[scope.flag(node.inputs[i]) for i in values]]
         for index, value in enumerate(node.inputs[:carries]):
             thing = scope.things.get(value)
             if thing is not None and index not in states and is_differentiable(value.type):
                 if scope.flags.get(thing) is not True:
                     self._refuse_alias(thing, node)
-                self._gate(node, index, scope)
-        carried = [t for t in marked if scope.flags.get(t) is not True]
-        self._hand_in(node, scope, inner, carried)
-        for position, thing in enumerate(carried, carries):
-            node.inputs.insert(position, _flag_value(node.graph, node, scope.flags.get(thing)))
-            for region, each in zip(node.regions, inner):
-                each.flags[thing] = Value(_FLAG, region)
-                region.inputs.insert(position, each.flags[thing])
-        node.attrs = {**node.attrs, "carries": carries + len(carried)}
+                self._gate(node, index, scope.flags.get(thing), scope)
+        self._hand_in(node, inner)
+        for position, flag in enumerate(start, carries):
+            node.inputs.insert(position, _flag_value(node.graph, node, flag))
+            for region in node.regions:
+                region.inputs.insert(position, Value(_FLAG, region))
+        for region, each in zip(node.regions, inner):
+            own = region.inputs[carries : carries + len(start)]
+            each.flags.update(zip(things, own))
+            each.known.update(zip([region.inputs[i] for i in values], own[len(things) :]))
+        node.attrs = {**node.attrs, "carries": carries + len(start)}
         for region, each in zip(node.regions, inner):
             self._visit_all(region, each)
         body, end = node.regions[1], inner[1]
+        after = [*[end.flags[t] for t in things], *[end.flag(body.outputs[i]) for i in values]]
         for index in range(carries):
             if index not in states:
                 self._give_out(body, index, body.outputs[index], end, node)
-        for thing in carried:
-            body.outputs.append(_flag_value(body, None, end.flags[thing]))
-            scope.flags[thing] = _add_output(node)
+        body.outputs += [_flag_value(body, None, flag) for flag in after]
+        found = [_add_output(node) for _ in start]
+        scope.flags.update(zip(things, found))
+        scope.known.update(zip([node.outputs[i] for i in values], found[len(things) :]))
 
     def _things_marked(self, node: Node, scope: _Scope) -> list[Thing]:
         """What marks in the node watch, once each."""
@@ -428,17 +458,11 @@ def _holds(node: Node) -> bool:
     return node.op is ARRAY_WRITE or any(isinstance(v.type, StackType) for v in node.outputs)
 
 
-def _joined(records: Iterable[Record]) -> Record:
-    """The record of what is computed from operands with these."""
-    found = NEVER.union(*records)
-    return SURE if found >= SURE else found
-
-
-def _chosen(one: Record, other: Record) -> Record:
-    """The record of what is one value or the other."""
-    if one == other:
+def _chosen(one: Flag, other: Flag) -> Flag:
+    """The flag of what is one value or the other."""
+    if one is other:
         return one
-    return one | other if SURE not in (one, other) else (one | other | _OTHER) - SURE
+    return _UNTOLD if _UNTOLD in (one, other) else _SOME
 
 
 def _input_of(value: Value, region: Graph, is_state: bool) -> int | None:

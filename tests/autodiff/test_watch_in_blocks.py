@@ -272,6 +272,41 @@ def rows(x):
     return ag.convert_to_tensor(tape.gradient(s, m))
 
 
+def beside_something_watched_late(x):
+    w, u = x[0] * 1.0, x[1] * 2.0
+    with late() as tape:
+        s = x[1] * 1.0
+        for v in x:
+            s = s * w * W + w * u
+            c = w * v
+            if v > 1.5:
+                tape.watch([w, W])
+            elif v > 0.7:
+                tape.watch(u)
+                c = c * 2.0
+            s += c * u * w
+        t = s * 1.0
+        if x[0] > 0.0:
+            tape.watch(SLOT)
+            t = t * W2 * SLOT
+        for v in x:
+            if v > 0.7:
+                tape.watch(W2)
+            t = t * u * v
+    return tape.gradient(t, [w, u, W, SLOT, W2], unconnected_gradients="zero")
+
+
+def parameters_together(x):
+    w, b = x[0] * 1.0, x[1] * 2.0
+    with late() as tape:
+        s = ag.constant(0.0, ag.float64)
+        for v in x:
+            if v > 0.7:
+                tape.watch([w, b])
+            s += w * v + b
+    return tape.gradient(s, [w, b])
+
+
 def with_a_break(x):
     with late() as tape:
         s = x[0] * 1.0
@@ -309,8 +344,8 @@ def as_a_starting_value(x):
 PROGRAMS = [
     watch_a_variable, watch_a_tensor, watch_what_is_recorded_for_others, never_reached, before_and_after,
     in_both_branches, at_the_end_of_a_trip, nested, twice, of_two_persistent_tapes, a_jacobian, after_a_reset,
-    with_pauses, an_assigned_variable, watch_in_a_helper, a_tape_in_a_loop, rows, with_a_break, of_a_complex_tensor,
-    as_a_starting_value,
+    with_pauses, an_assigned_variable, watch_in_a_helper, a_tape_in_a_loop, rows, with_a_break,
+    beside_something_watched_late, parameters_together, of_a_complex_tensor, as_a_starting_value,
 ]  # fmt: skip
 MODES: dict[str, Callable[[Any], Any]] = {
     "interpreted": lambda f: ag.function(f, jit_compile=False),
@@ -436,16 +471,45 @@ def what_a_branch_chooses(x):
     return tape.gradient(s, w)
 
 
-def beside_something_watched_late(x):
+def what_may_be_known(x):
+    with late() as tape:
+        if x[0] > 1.0:
+            tape.watch(W)
+        y = x * W
+        z = y * 1.0
+        for v in x:
+            if v > 0.7:
+                tape.watch(y)
+            z += y * v
+        z += y * W
+    return tape.gradient(z, [y, W], unconnected_gradients="zero")
+
+
+def what_an_earlier_loop_has_used(x):
+    with late() as tape:
+        tape.watch(W)
+        s = x[0] * 1.0
+        for v in x:
+            s = s * W * v
+        if x[0] > 0.0:
+            tape.watch(x)
+        s = s * x[1]
+    return tape.gradient(s, x)
+
+
+def beside_an_item_of_a_list(x):
     w = x[0] * 1.0
     with late() as tape:
+        tape.watch(x)
+        items = []
+        for v in x:
+            items.append(v)
+            items.append(ag.constant(2.0, ag.float64))
         s = x[1] * 1.0
         for v in x:
-            s = s * w * W
+            s += items[1] * w
             if v > 0.7:
                 tape.watch(w)
-            else:
-                tape.watch(W)
     return tape.gradient(s, w)
 
 
@@ -487,7 +551,9 @@ def in_a_recursion(x):
         ),
         (the_starting_value_of_a_carry, r"may be the very tensor that is watched in it .*; watch it before"),
         (what_a_branch_chooses, r"may be the very tensor that is watched in it .*; watch it before"),
-        (beside_something_watched_late, r"isn't watched in all runs, and .*; watch it before the staged"),
+        (beside_an_item_of_a_list, r"with an item of a list, .*; watch it before"),
+        (what_may_be_known, r"computed from what the tape watches in some runs only; watch it where"),
+        (what_an_earlier_loop_has_used, r"an earlier staged loop or branch has used .*; watch it before that"),
         (in_a_list, r"what is put into a list, .* is watched later on, .*; watch it before"),
         (in_a_recursion, r"watch\(\) in a function that calls itself .*; watch it before the call"),
     ],
