@@ -22,7 +22,7 @@ from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.autodiff.jacobian import known_dims, rows_of_pullback
 from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly, where_flag, with_slices
-from runtime.autodiff.watches import Watches
+from runtime.autodiff.watches import Watches, need_unused
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.graph.callers import user_span
@@ -186,8 +186,8 @@ class GradientTape:
             if isinstance(one, (Variable, Tensor)) and ctx.builder is not self.builder:
                 self._watch_in_block(one)
             elif isinstance(one, Variable):
-                if self._watches is not None:
-                    self._watches.settle(one.ref())
+                if self.builder is not None:
+                    self._begin_reading(one)
                 self._watch_variable(one)
             elif isinstance(one, Tensor):
                 if not one.dtype.is_differentiable:
@@ -240,7 +240,7 @@ class GradientTape:
             value = node.inputs[index]
             if reference is None:
                 if value not in self._tracked:
-                    watches.need_unused(value, node, [call.node for call in self._calls])
+                    need_unused(value, [call.node for call in self._calls], node)
                 self._tracked[value] = self.builder.tensor(value)
                 watches.begin(value, value)
                 continue
@@ -262,10 +262,21 @@ class GradientTape:
 
     def _track(self, tensor: Any) -> None:
         key = self._key(tensor)
+        if self.builder is not None and key not in self._tracked:
+            need_unused(key, [call.node for call in self._calls])
         self._tracked[key] = tensor
         if self._watches is not None:
             self._watches.need_told(key)
             self._watches.settle(key)
+
+    def _begin_reading(self, variable: Variable) -> None:
+        """Has what is read from here on count, and nothing that was read before, for a variable of a graph."""
+        reference = variable.ref()
+        if self._watches is not None:
+            self._watches.settle(reference)
+        value = self.builder.state.get(reference)
+        if not self.is_watching(variable) and any(value in call.node.inputs for call in self._calls):
+            self.builder.own_read(reference, None, value)
 
     def is_tracking(self, tensor: Any) -> bool:
         """Whether a gradient can flow back from `tensor` to something watched."""

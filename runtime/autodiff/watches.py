@@ -114,12 +114,6 @@ class Watches:
                 "watch it where it is made, before any block, or watch what it is computed from before the block",
             )
 
-    def need_unused(self, value: Value, node: Node, recorded: Iterable[Node]) -> None:
-        """Raises an error for a tensor that a node begins to watch if a block recorded before has used it: the block's
-        gradient doesn't tell which of its operations were recorded for the sake of others."""
-        if any(earlier.regions and value in earlier.inputs for earlier in recorded):
-            _refuse("watch() of a tensor that an earlier staged loop or branch has used", node, "watch it before that")
-
     def flag(self, thing: Thing) -> Value | None:
         """Whether something is watched by now, if that depends on the run."""
         return self._flags.get(thing)
@@ -237,7 +231,11 @@ class Watches:
         recorded = self._any(flags, node, scope)
         for index, value in enumerate(node.inputs):
             thing = scope.things.get(value)
-            if thing is None or scope.flags.get(thing) is True:
+            if thing is None:
+                if scope.masks is not None and (recorded is None or isinstance(recorded, Value)):
+                    scope.masks[value] = recorded  # it may be watched later on
+                continue
+            if scope.flags.get(thing) is True:
                 continue
             if scope.changes and (node.op is LETREC or (_holds(node) and thing in self._marked)):
                 _refuse(
@@ -449,6 +447,16 @@ class Watches:
 _BEFORE = "watch it before"
 
 
+def need_unused(value: Any, recorded: Iterable[Node], place: Node | None = None) -> None:
+    """Raises an error for a tensor that a tape begins to watch if a block recorded before has used it: the block's
+    gradient doesn't tell which of its operations were recorded for the sake of others.
+
+    place: the node in which it is watched, where that isn't where the program is.
+    """
+    if any(earlier.regions and value in earlier.inputs for earlier in recorded):
+        _refuse("watch() of a tensor that an earlier staged loop or branch has used", place, "watch it before that")
+
+
 def _is_variable(thing: Thing) -> bool:
     return not isinstance(thing, Value)
 
@@ -508,5 +516,5 @@ def _add_output(node: Node) -> Value:
     return result
 
 
-def _refuse(cause: str, node: Any, fix: str) -> None:
-    refuse(cause if node.span is None else f"{cause} ({node.span[0]}:{node.span[1]})", fix)
+def _refuse(cause: str, node: Node | None, fix: str) -> None:
+    refuse(cause if node is None or node.span is None else f"{cause} ({node.span[0]}:{node.span[1]})", fix)

@@ -307,6 +307,22 @@ def parameters_together(x):
     return tape.gradient(s, [w, b])
 
 
+def outside_of_blocks(x):
+    """What was read, or recorded for the sake of others, before a plain watch."""
+    w = x[0] * 1.0
+    with late() as tape:
+        tape.watch(x)
+        s = x[0] * W + x[1] * w
+        for v in x:
+            s = s * W
+            if v > 7.0:
+                tape.watch(W2)
+        c = W2 * w * 3.0
+        tape.watch([W, w])
+        s = s + c * W + w * W
+    return tape.gradient(s, [x, w, W])
+
+
 def with_a_break(x):
     with late() as tape:
         s = x[0] * 1.0
@@ -344,7 +360,7 @@ def as_a_starting_value(x):
 PROGRAMS = [
     watch_a_variable, watch_a_tensor, watch_what_is_recorded_for_others, never_reached, before_and_after,
     in_both_branches, at_the_end_of_a_trip, nested, twice, of_two_persistent_tapes, a_jacobian, after_a_reset,
-    with_pauses, an_assigned_variable, watch_in_a_helper, a_tape_in_a_loop, rows, with_a_break,
+    with_pauses, an_assigned_variable, watch_in_a_helper, a_tape_in_a_loop, rows, outside_of_blocks, with_a_break,
     beside_something_watched_late, parameters_together, of_a_complex_tensor, as_a_starting_value,
 ]  # fmt: skip
 MODES: dict[str, Callable[[Any], Any]] = {
@@ -497,6 +513,17 @@ def what_an_earlier_loop_has_used(x):
     return tape.gradient(s, x)
 
 
+def what_a_loop_has_used_and_is_watched_after_it(x):
+    with late() as tape:
+        tape.watch(W)
+        s = x[0] * 1.0
+        for v in x:
+            s = s * W * v
+        tape.watch(x)
+        s = s * x[1]
+    return tape.gradient(s, x)
+
+
 def beside_an_item_of_a_list(x):
     w = x[0] * 1.0
     with late() as tape:
@@ -554,6 +581,7 @@ def in_a_recursion(x):
         (beside_an_item_of_a_list, r"with an item of a list, .*; watch it before"),
         (what_may_be_known, r"computed from what the tape watches in some runs only; watch it where"),
         (what_an_earlier_loop_has_used, r"an earlier staged loop or branch has used .*; watch it before that"),
+        (what_a_loop_has_used_and_is_watched_after_it, r"an earlier staged loop or branch has used; watch it before"),
         (in_a_list, r"what is put into a list, .* is watched later on, .*; watch it before"),
         (in_a_recursion, r"watch\(\) in a function that calls itself .*; watch it before the call"),
     ],
