@@ -51,7 +51,7 @@ class _Depends:
 
 
 _SOME = _Depends()  # while a block is only looked at
-_UNTOLD = _Depends()  # of a list, some of whose items the tape may know
+_UNTOLD = _Depends()  # not computed: of lists, some of whose items the tape may know, and of results of earlier blocks
 Flag = Any  # True, None (no, in all runs), a value of the graph, or one of these
 
 
@@ -269,8 +269,10 @@ class Watches:
         if flag is True or not scope.changes:
             return
         if flag is _UNTOLD:
-            _refuse("a tensor that a staged loop or branch watches is used together with an item of a list, of which "
-                    "the tape may know only some", node, _BEFORE)  # fmt: skip
+            _refuse(
+                "a tensor that a staged loop or branch watches is used together with an item of a list, or a result of "
+                "an earlier loop or branch, which the tape may know or not", node, _BEFORE,
+            )  # fmt: skip
         value = node.inputs[index]
         if scope.masks is not None:
             scope.masks[value] = flag

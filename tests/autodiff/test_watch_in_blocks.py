@@ -578,7 +578,7 @@ def in_a_recursion(x):
         ),
         (the_starting_value_of_a_carry, r"may be the very tensor that is watched in it .*; watch it before"),
         (what_a_branch_chooses, r"may be the very tensor that is watched in it .*; watch it before"),
-        (beside_an_item_of_a_list, r"with an item of a list, .*; watch it before"),
+        (beside_an_item_of_a_list, r"with an item of a list, .* may know or not .*; watch it before"),
         (what_may_be_known, r"computed from what the tape watches in some runs only; watch it where"),
         (what_an_earlier_loop_has_used, r"an earlier staged loop or branch has used .*; watch it before that"),
         (what_a_loop_has_used_and_is_watched_after_it, r"an earlier staged loop or branch has used; watch it before"),
