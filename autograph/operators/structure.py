@@ -24,13 +24,17 @@ from autograph.operators.state import UNSET
 from runtime.context import ctx
 from runtime.extension_types.static import Static
 from runtime.extension_types.values import ExtensionType
+from runtime.ops.staged_number import StagedNumber
 from runtime.staged_array import ArrayView, StagedArray
 from runtime.staged_list import StagedList
+from runtime.tensor import EagerTensor, SymbolicTensor
 
 _Kinds = tuple[type[Mapping[Any, Any]], ...]
 _FROZEN_DICTS: _Kinds = (frozendict,) if (frozendict := getattr(builtins, "frozendict", None)) else ()  # Python 3.15 on
 _DICTS: _Kinds = (dict, *_FROZEN_DICTS)
 _MUTABLE = (list, dict, set, deque, bytearray, StagedList, StagedArray)
+# Types of leaves, which most values are; asking the others takes longer.
+_LEAVES = frozenset({bool, int, float, str, bytes, type(None), FunctionType, SymbolicTensor, EagerTensor, StagedNumber})
 # Classes of the user's whose instances have been exchanged.
 _opened: WeakSet[type] = WeakSet()
 
@@ -128,6 +132,8 @@ def stands_for(copy: Any, identity: Any) -> None:
 def children(value: Any) -> Sequence[tuple[str, Any]] | None:
     """The items of a container with the text that reaches them (``[0]``, ``['k']``, ``.x``), or None for a leaf."""
     kind = type(value)
+    if kind in _LEAVES:
+        return None
     if kind is list or kind is tuple:
         return [(f"[{index}]", item) for index, item in enumerate(value)]
     if isinstance(kind, EnumMeta):

@@ -6,7 +6,7 @@ identity, a symbolic one by its value.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Hashable, Iterable, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.graph.builder import Builder
@@ -22,6 +22,8 @@ class EagerCall:
     turn."""
 
     __slots__ = ("op", "inputs", "attrs", "outputs", "tracked", "sliced", "span", "calls")
+
+    masks: Mapping[Value, Value | None] = {}
 
     op: Any
     inputs: tuple
@@ -57,13 +59,17 @@ class EagerCall:
 
 class NodeCall:
     """A node of a graph. Reads the node's operands and results on each access, because adjoints of loops add to
-    them."""
+    them.
 
-    __slots__ = ("node", "builder", "sliced")
+    masks: the operands whose cotangents count only where a flag holds, or never; see `watches.py`
+    """
 
-    def __init__(self, node: Node, builder: Builder) -> None:
+    __slots__ = ("node", "builder", "sliced", "masks")
+
+    def __init__(self, node: Node, builder: Builder, masks: Mapping[Value, Value | None] | None = None) -> None:
         self.node = node
         self.builder = builder
+        self.masks = masks or {}
         self.sliced: Container[Hashable] = ()  # the values whose cotangents may be slices
 
     def wants(self, index: int) -> bool:

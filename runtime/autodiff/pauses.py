@@ -7,7 +7,8 @@ each op of the block takes its operands through `unrecorded`, an identity to eve
         c = s * v                         c = multiply(unrecorded(s), unrecorded(v))
     s = s + c * v                         s = s + c * v
 
-Choices, loops and lists are no ops in Python, so they pass on what the tape has recorded.
+Choices, loops and lists are no ops in Python, so they pass on what the tape has recorded. Outside of blocks the tape
+just doesn't record what it would see, which other tapes do.
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ class Pause:
     """Sees each op that is added to the graph of a block or of blocks in it, as a tape does, and cuts its operands
     off."""
 
-    def __init__(self, builder: Any, number: int) -> None:
+    def __init__(self, builder: Any, own: Any, number: int) -> None:
+        """builder: the one that is paused in; own: the tape's; number: the tape's."""
         self._outer = builder
+        self._own = own
         self._number = number
         self._seen: set[Graph] = set()  # the graphs whose ops it has seen
 
@@ -70,11 +73,17 @@ class Pause:
             return
         for node in {id(t.value.node): t.value.node for t in outputs if t is not None}.values():
             self._seen.add(node.graph)
-            if node.op.name in ("cond", "while") and all(not r.nodes or r in self._seen for r in node.regions):
+            if node.graph is self._own.graph or self.passes_on(node):
                 continue
             for index, value in enumerate(node.inputs):
                 if isinstance(value.type, TensorType) and is_differentiable(value.type):
                     node.inputs[index] = self._cut(node, value)
+
+    def passes_on(self, node: Node) -> bool:
+        """Whether the tape sees what goes through a node: a choice or loop whose operations this has seen."""
+        if ctx.moving_items:
+            return True
+        return node.op.name in ("cond", "while") and all(not r.nodes or r in self._seen for r in node.regions)
 
     def _cut(self, node: Node, value: Value) -> Value:
         graph = node.graph
@@ -99,6 +108,14 @@ def is_inside(builder: Any, outer: Any) -> bool:
     while builder is not None and builder is not outer:
         builder = builder.parent
     return builder is not None
+
+
+def need_outer(tensor: Any, builder: Any, outer: Any) -> None:
+    """Raises an error if a block of a builder has made a tensor that is to be watched."""
+    while builder is not outer:
+        if tensor.value.graph is builder.graph:
+            refuse("watch() of a tensor that the staged loop or branch changes or makes", "watch it before, or after")
+        builder = builder.parent
 
 
 def refuse(cause: str, fix: str) -> None:

@@ -13,6 +13,7 @@ from runtime.autodiff.buffers import has_longer_cotangents, sum_by_rows
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of, with_casts
 from runtime.ops import stack
 from runtime.ops.arrays.gather import Slices
+from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.ops.elementwise.elementary import CAST
 from runtime.ops.table import OPS
@@ -125,14 +126,37 @@ def walk_back(
         call.sliced = sliced
         for tensor, cotangent in zip(inputs, _pull_back(call, arrived, tracked, cotangents)):
             if cotangent is not None and tracked(tensor):
-                cotangents.add(tensor, cotangent)
+                if call.masks:
+                    cotangent = _masked(call, tensor, cotangent)
+                if cotangent is not None:
+                    cotangents.add(tensor, cotangent)
+
+
+def _masked(call: Any, tensor: Any, cotangent: Any) -> Any:
+    """A cotangent of an operand of a call that the tape may watch only since later: None, or zeros in the runs that
+    don't watch it yet."""
+    if tensor.value not in call.masks:
+        return cotangent
+    flag = call.masks[tensor.value]
+    return None if flag is None else where_flag(call.builder.tensor(flag), cotangent)
+
+
+def where_flag(flag: Any, cotangent: Any) -> Any:
+    """The cotangent where a flag holds, else zeros."""
+    if type(cotangent) is Slices:
+        return Slices(where_flag(flag, cotangent.values), cotangent.indices)
+    return apply(OPS["select"], [flag, cotangent, convert_to_tensor(0, cotangent.dtype)])
 
 
 def _pass_slices(call: Any, cotangents: Cotangents) -> None:
     """Hands the slices that have arrived at the result of a cast on to its operand."""
     for part in cotangents.slices.pop(key_of(call.outputs[0]), ()):
         (values,) = call.op.grad(call, part.values)
-        cotangents.add(call.inputs[0], Slices(values, part.indices))
+        slices = Slices(values, part.indices)
+        if call.masks:
+            slices = _masked(call, call.inputs[0], slices)
+        if slices is not None:
+            cotangents.add(call.inputs[0], slices)
 
 
 def walk_back_eagerly(

@@ -7,7 +7,7 @@ graph, and its gradient becomes part of that graph.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,12 @@ from runtime.autodiff.breaks import Breaks, silent_rules
 from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import EagerCall, NodeCall, is_differentiable, key_of
 from runtime.autodiff.jacobian import known_dims, rows_of_pullback
-from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly, with_slices
+from runtime.autodiff.reverse import Cotangents, walk_back, walk_back_eagerly, where_flag, with_slices
+from runtime.autodiff.watches import Watches, need_unused
 from runtime.autodiff.zeros import zeros_for
 from runtime.context import ctx
 from runtime.graph.callers import user_span
+from runtime.graph.structural import COND
 from runtime.ops.arrays.broadcasting import broadcast_to
 from runtime.ops.arrays.gather import Slices
 from runtime.ops.arrays.scatter import IndexedSlices
@@ -59,7 +61,8 @@ class GradientTape:
         self.builder: Any = None
         self._used = False
         self._open = False
-        self._number: int | None = None  # of a tape that a staged block has paused
+        self._number: int | None = None  # of a tape that is paused or watches in staged blocks
+        self._pause: pauses.Pause | None = None  # in a graph
         self._clear()
 
     def _clear(self) -> None:
@@ -70,6 +73,7 @@ class GradientTape:
         self._variables: dict[int, Variable] = {}
         self.breaks = Breaks()
         self._silent = silent_rules()
+        self._watches: Watches | None = None  # in staged blocks
 
     # --- opening and closing -------------------------------------------------------------------------------------
 
@@ -112,13 +116,14 @@ class GradientTape:
         if self._number is None:
             self._number = pauses.next_number()
         recorders = ctx.recorders
-        ctx.recorders = (*recorders, pauses.Pause(ctx.builder, self._number))
+        self._pause = pauses.Pause(ctx.builder, self.builder, self._number)
+        ctx.recorders = (*recorders, self._pause)
         self._open = False
         try:
             yield
         finally:
             ctx.recorders = recorders
-            self._open = True
+            self._open, self._pause = True, None
 
     def _need_inside(self, what: str, fix: str) -> None:
         """Raises an error where a traced function uses a tape that was opened outside of it: to a tape a call is one
@@ -153,6 +158,7 @@ class GradientTape:
         tape._reads = {key: [*tensors] for key, tensors in self._reads.items()}
         tape._values = {*self._values}
         tape._variables = {**self._variables}
+        tape._watches = None if self._watches is None else self._watches.copy()
         return tape
 
     @property
@@ -169,13 +175,19 @@ class GradientTape:
     def watch(self, tensor: Any) -> None:
         """Watches `tensor` (a tensor, a variable, or a structure of them), so that it has a gradient.
 
-        Raises ValueError for things that aren't tensors, UnimplementedError in a staged loop or branch for what isn't
-        watched already. Tensors that aren't floating are ignored, with a warning.
+        In a staged loop or branch it takes effect in the runs that come there, from there on; in the others the
+        gradient is zeros.
+
+        Raises ValueError for things that aren't tensors, UnimplementedError for what isn't watched already: in a staged
+        loop or branch for a tensor that the block has made, and in a traced function that the tape was opened outside
+        of. Tensors that aren't floating are ignored, with a warning.
         """
         for one in map(variable_of, nest.flatten(tensor)):
             if isinstance(one, (Variable, Tensor)) and ctx.builder is not self.builder:
-                self._need_watched(one)
+                self._watch_in_block(one)
             elif isinstance(one, Variable):
+                if self.builder is not None:
+                    self._begin_reading(one)
                 self._watch_variable(one)
             elif isinstance(one, Tensor):
                 if not one.dtype.is_differentiable:
@@ -187,25 +199,84 @@ class GradientTape:
             else:
                 raise ValueError(f"Passed in object {one!r} of type {type(one).__name__}, not tf.Tensor or tf.Variable")
 
-    def _need_watched(self, one: Any) -> None:
-        """Raises an error for what a staged block, or a function called while the tape is open, would begin to watch:
-        only the runs that take the block do, and only from there on, which a node of a graph can't say."""
+    def _watch_in_block(self, one: Variable | Tensor) -> None:
+        """Watches something in a staged block, from here on in the runs that come here. Raises an error where a node of
+        a graph can't say that."""
+        inside = self.builder is not None and pauses.is_inside(ctx.builder, self.builder)
+        if inside and isinstance(one, SymbolicTensor):
+            pauses.need_outer(one, ctx.builder, self.builder)
+        thing = one.ref() if isinstance(one, Variable) else self.builder.use(one) if inside else key_of(one)
         if isinstance(one, Variable):
             is_watched = self.is_watching(one) or (self._watch_accessed and one.trainable)
         else:
-            is_watched = not one.dtype.is_differentiable or key_of(one) in self._tracked
-        if not is_watched:
+            is_watched = not one.dtype.is_differentiable or thing in self._tracked
+        if is_watched and not (self._watches is not None and self._watches.depends(thing)):
+            return
+        if not inside or self not in ctx.recorders:
             pauses.refuse(
-                "watch() in a staged loop or branch, or in a traced function that the tape was opened outside of, "
-                "would take effect in some runs only",
-                "watch before it, and hide what shouldn't count by ag.stop_gradient or tape.stop_recording()",
-            )
+                "watch() of what isn't watched yet, in a traced function that the tape was opened outside of, would "
+                "take effect in some runs only", "watch it before the call, or open the tape inside of the function",
+            )  # fmt: skip
+        if self._number is None:
+            self._number = pauses.next_number()
+        if self._watches is not None:
+            self._watches.need_told(thing)
+        else:
+            self._watches = Watches(self._number)
+            for call in self._calls:
+                self._watches.look_at(call.node, self._tracked)
+        builder = ctx.builder
+        if isinstance(one, Variable):
+            self._watches.mark(builder, builder.read_state(thing), thing, user_span())
+        else:
+            self._watches.mark(builder, builder.use(one), None, user_span())
+
+    def _before_recording(self, node: Any) -> Mapping[Any, Any] | None:
+        """Gives the watches in a block their effect when its node is to be recorded; gives the `masks` of the call."""
+        watches = self._watches
+        if watches is None:
+            return None
+        for index, reference in watches.found(node):
+            value = node.inputs[index]
+            if reference is None:
+                if value not in self._tracked:
+                    need_unused(value, [call.node for call in self._calls], node)
+                self._tracked[value] = self.builder.tensor(value)
+                watches.begin(value, value)
+                continue
+            variable = reference.deref()
+            if not self.is_watching(variable):
+                # What was read before isn't watched.
+                value = node.inputs[index] = self.builder.own_read(reference, node, value)
+            self._watch_variable(variable)
+            watches.begin(value, reference)
+            self.builder._record_read(variable, self.builder.tensor(value))
+        return watches.visit(node, self._tracked, self._sees(node)) if watches else None
+
+    def _sees(self, node: Any) -> bool:
+        """Whether a node of the tape's graph is to be recorded: while the tape is paused, choices are."""
+        return self._pause is None or self._pause.passes_on(node)
 
     def _key(self, tensor: Any) -> Hashable:
         return self.builder.use(tensor) if self.builder is not None else id(tensor)
 
     def _track(self, tensor: Any) -> None:
-        self._tracked[self._key(tensor)] = tensor
+        key = self._key(tensor)
+        if self.builder is not None and key not in self._tracked:
+            need_unused(key, [call.node for call in self._calls])
+        self._tracked[key] = tensor
+        if self._watches is not None:
+            self._watches.need_told(key)
+            self._watches.settle(key)
+
+    def _begin_reading(self, variable: Variable) -> None:
+        """Has what is read from here on count, and nothing that was read before, for a variable of a graph."""
+        reference = variable.ref()
+        if self._watches is not None:
+            self._watches.settle(reference)
+        value = self.builder.state.get(reference)
+        if not self.is_watching(variable) and any(value in call.node.inputs for call in self._calls):
+            self.builder.own_read(reference, None, value)
 
     def is_tracking(self, tensor: Any) -> bool:
         """Whether a gradient can flow back from `tensor` to something watched."""
@@ -235,10 +306,15 @@ class GradientTape:
                     else:
                         self.breaks.lose(op, inputs, attrs, tensor, tracked)
             return
-        if not outputs or not any(self.builder.use(t) in tracked for t in inputs):
+        if not outputs and op is not COND:
             return
-        node = outputs[0].value.node
-        self._calls.append(NodeCall(node, self.builder))
+        node = outputs[0].value.node if outputs else self.builder.graph.nodes[-1]
+        masks = self._before_recording(node)
+        if not self._sees(node) or not any(
+            self.builder.use(t) in tracked for t in (inputs if masks is None else node.inputs)
+        ):
+            return
+        self._calls.append(NodeCall(node, self.builder, masks))
         for tensor in outputs:
             if is_differentiable(tensor.type):
                 tracked[tensor.value] = tensor
@@ -261,6 +337,8 @@ class GradientTape:
             key = key_of(tensor)
             self._tracked[key] = tensor
             self._values.add(key)
+            if self._watches is not None:
+                self._watches.read(variable.ref(), tensor.value)
             reads = self._reads.setdefault(id(variable), [])
             # Eagerly each read gives a new tensor.
             if self.builder is None or all(key_of(r) != key for r in reads[-4:]):
@@ -270,9 +348,11 @@ class GradientTape:
         """Returns a function that removes all records from now on, for a trace that is thrown away."""
         count, tracked, variables = len(self._calls), dict(self._tracked), dict(self._variables)
         reads = {key: [*tensors] for key, tensors in self._reads.items()}
+        watches = None if self._watches is None else self._watches.copy()
 
         def rewind() -> None:
             del self._calls[count:]
+            self._watches = watches
             self._tracked, self._reads, self._variables = tracked, reads, variables
 
         return rewind
@@ -502,6 +582,9 @@ class GradientTape:
             # What isn't watched has one only as a target.
             own = self.builder.tensor(self.builder.use(source)) if self.builder is not None else source
             total = cotangents.get(own)
+            flag = None if self._watches is None else self._watches.flag(self._key(source))
+            if flag is not None and total is not None:
+                total = where_flag(self.builder.tensor(flag), total)
         if total is None and zero:
             value = convert_to_tensor(source)
             return zeros_for(value) if isinstance(value, SymbolicTensor) else apply(OPS["zeros_like"], [value])

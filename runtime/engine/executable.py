@@ -141,7 +141,7 @@ class Executable:
                 with background.worker.held_back():
                     if self._has_loop() and self._load_from_cache():
                         return self(inputs)
-                    background.worker.submit(self._compile_in_background, gain=self.gain)
+                    background.worker.submit(self.compile_step, gain=self.gain)
                     return self._interpret_timed(inputs)
         return self._interpret_timed(inputs)
 
@@ -204,8 +204,8 @@ class Executable:
     def _interpret(self, inputs: Sequence[Any]) -> list[Any]:
         return interpret(self.graph, inputs, self._accelerator())
 
-    def _compile_in_background(self) -> bool:
-        """Compiles the next kernel, in the background; True if there are more."""
+    def compile_step(self) -> bool:
+        """Compiles the next kernel, in the background thread; True if there are more."""
         if self._call is not None:  # compiled by a call meanwhile
             return False
         # Without the lock: calls meanwhile only read `_requested`.

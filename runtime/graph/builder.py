@@ -269,6 +269,15 @@ class Builder:
             value = self.graph.add_node(ASSIGN, [value, value], {}, [value.type]).outputs[0]
         self.write_state(key, value)
 
+    def own_read(self, key: Any, before: Node | None, value: Value) -> Value:
+        """A value of its own for a variable's value that a node here reads (None: the next), and for what is read
+        later."""
+        made = Node(ASSIGN, [value, value], {}, [value.type], self.graph)
+        self.graph.nodes.insert(len(self.graph.nodes) if before is None else self.graph.nodes.index(before), made)
+        if self.state[key] is value:
+            self.state[key] = made.outputs[0]
+        return made.outputs[0]
+
     def read_token(self) -> Value:
         """The current order token."""
         return self.read_state(TOKEN)

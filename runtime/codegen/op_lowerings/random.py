@@ -7,7 +7,8 @@
 A stream's state is three uint64: the number of its next block, lower half first, and its key. Ops of
 `ops/random/stateless.py` get it as a value; those of `ops/random/stateful.py` have streams of their own, which a kernel
 borrows for a call (`ops.random.Borrowed`). The numbers equal the interpreter's, except that the last bits of normal
-numbers may differ, since their logarithms, sines and cosines are ours.
+numbers of float64 may differ, since their logarithms, sines and cosines are ours. (Why those of float32 don't:
+`ops.random.philox.native`.)
 """
 
 from __future__ import annotations
