@@ -37,6 +37,13 @@ class _Texts(ExpressionPass):
             each.conversion = -1
         return templates.expression("ag__.text(string)", at=node, string=node)
 
+    def visit_Interpolation(self, node: Any) -> Any:
+        """A field of a template string keeps its value as it is, and its specification is an f-string only in form."""
+        node.value = self.visit(node.value)
+        for each in node.format_spec.values if node.format_spec is not None else ():
+            self.generic_visit(each)
+        return node
+
     def _shown(self, node: Any) -> Any:
         """What stands in the place of a value of an f-string; a specification with values in it becomes part of it."""
         given = {"value": self.visit(node.value)}
