@@ -163,7 +163,9 @@ class Worker:
                 try:
                     with one_thread:  # a second thread of NumPy's products would wait for the core that compiles
                         more = bool(step())
-                except Exception:  # a job's error must not end the thread
+                except _Stopped:
+                    raise
+                except BaseException:  # no error of a job may end the thread, as pytest.fail() in a patched function
                     threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
                 finally:
                     with self._condition:
