@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -415,7 +416,8 @@ def test_errors_in_a_comprehension_name_what_the_user_wrote():
         with pytest.raises(StagingError, match="^'comprehension' gets or loses elements") as caught:
             ag.function(program)(ag.constant(GIVEN))
         assert caught.value.location.line == program.__code__.co_firstlineno + 2
-        assert "<lambda>" not in str(caught.value)
+        if sys.version_info >= (3, 11):  # before, code doesn't know the function around it
+            assert "<lambda>" not in str(caught.value)
 
 
 def test_a_method_of_a_set_names_its_owner():
