@@ -27,6 +27,7 @@ def thresholds(monkeypatch):
         monkeypatch.setattr(performance, "LARGE_PART_OF_CALL_OUTS", -1.0)
         monkeypatch.setattr(eager_loops, "MOST_SECONDS", NEVER)
         monkeypatch.setattr(eager_loops, "MANY", 2 * eager_loops.EVERY)
+        monkeypatch.setattr(eager_loops, "_counts", {})
 
     choose(ALWAYS)
     yield SimpleNamespace(choose=choose, set=monkeypatch.setattr)
