@@ -163,7 +163,7 @@ def explain_type_error(error: TypeError) -> None:
     if last is None or is_own_file(last.tb_frame.f_code.co_filename):
         return
     location = location_of(last.tb_frame.f_code, last.tb_lineno, last.tb_lasti)
-    formats = " format:" in text
+    formats = " format:" in text or text.startswith("format argument:")  # the latter since Python 3.15
     fix = FORMAT_LATER if formats else "use the function of `ag` that does this, or ag.py_function"
     reason = _cause_and_fix(IS_STAGED, IN_PYTHON) if names_list else _cause_and_fix(NO_VALUE, fix)
     lines = [*location.describe().splitlines(), *reason]
