@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import autograph as ag
+from tests.autodiff.tape_modes import MODES, assert_as_in_plain_python
 
 X = np.array([0.5, 1.0, 2.0])
 W = ag.Variable(3.0, dtype=ag.float64)
@@ -237,21 +237,12 @@ PROGRAMS = [
     in_a_loop, in_a_while_loop, in_a_branch, around_a_loop_in_a_loop, of_a_variable, by_a_helper, of_the_inner_tape,
     of_one_tape_outside_of_blocks, of_the_outer_tape, jacobian, items_of_lists, calls, choices, watched_already,
 ]  # fmt: skip
-MODES: dict[str, Callable[[Any], Any]] = {
-    "interpreted": lambda f: ag.function(f, jit_compile=False),
-    "compiled": lambda f: ag.function(f, jit_compile=True),
-    "from checkpoints": lambda f: ag.function(f, gradient_memory=2**12),
-    "of unknown shape": lambda f: ag.function(f, input_signature=[ag.TensorSpec([None], ag.float64)]),
-}
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_as_in_plain_python(program: Any, mode: str) -> None:
-    x = ag.constant(X)
-    found, right = MODES[mode](program)(x), program(x)
-    for one, other in zip(ag.nest.flatten(found), ag.nest.flatten(right)):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert_as_in_plain_python(program, mode, ag.constant(X))
 
 
 def test_a_tape_outside_of_the_function_sees_what_the_inner_one_does_not() -> None:

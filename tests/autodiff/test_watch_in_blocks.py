@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import autograph as ag
+from tests.autodiff.tape_modes import MODES, assert_as_in_plain_python
 
 X = np.array([0.5, 1.0, 2.0])
 W = ag.Variable(3.0, dtype=ag.float64)
@@ -363,21 +363,12 @@ PROGRAMS = [
     with_pauses, an_assigned_variable, watch_in_a_helper, a_tape_in_a_loop, rows, outside_of_blocks, with_a_break,
     beside_something_watched_late, parameters_together, of_a_complex_tensor, as_a_starting_value,
 ]  # fmt: skip
-MODES: dict[str, Callable[[Any], Any]] = {
-    "interpreted": lambda f: ag.function(f, jit_compile=False),
-    "compiled": lambda f: ag.function(f, jit_compile=True),
-    "from checkpoints": lambda f: ag.function(f, gradient_memory=2**12),
-    "of unknown shape": lambda f: ag.function(f, input_signature=[ag.TensorSpec([None], ag.float64)]),
-}
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_as_in_plain_python(program: Any, mode: str) -> None:
-    x = ag.constant(X)
-    found, right = MODES[mode](program)(x), program(x)
-    for one, other in zip(ag.nest.flatten(found), ag.nest.flatten(right), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert_as_in_plain_python(program, mode, ag.constant(X))
 
 
 def test_runs_that_do_not_come_there_give_zeros() -> None:
