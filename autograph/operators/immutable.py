@@ -11,7 +11,7 @@ import sys
 from types import FrameType
 from typing import Any, NoReturn
 
-from autograph.errors import Location, is_own_file, location_of
+from autograph.errors import Location, is_own_file, location_of, user_frame
 from autograph.operators.swallowing import tree_of
 from runtime.errors import keep_refusal
 from runtime.ops.host_array import HostArray
@@ -28,7 +28,7 @@ _FUNCTIONS: dict[Any, str] = {ast.Add: "tensor_scatter_nd_add", ast.Sub: "tensor
 @shows_no_frames
 def _set_item(self: Any, key: Any, value: Any) -> NoReturn:
     """Raises TypeError: tensors, and what is made of them, don't change in place."""
-    frame = _user_frame()
+    frame = user_frame()
     location, statement = _statement(frame)
     ag = _alias(frame)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
@@ -70,7 +70,7 @@ def _set_item(self: Any, key: Any, value: Any) -> NoReturn:
 @shows_no_frames
 def _delete_item(self: Any, key: Any) -> NoReturn:
     """Raises TypeError: tensors don't change in place."""
-    frame = _user_frame()
+    frame = user_frame()
     location, statement = _statement(frame)
     target = statement.targets[0] if isinstance(statement, ast.Delete) else None
     old, index = "x", "i"
@@ -92,7 +92,7 @@ class _Unsupported:
     def __get__(self, tensor: Any, owner: Any = None) -> NoReturn:
         """Raises AttributeError."""
         message = f"'{(owner if tensor is None else type(tensor)).__name__}' object has no attribute '{self.name}'"
-        frame = _user_frame()
+        frame = user_frame()
         ag = _alias(frame)
         location = None if frame is None else location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
         text = _text(message, location, _IMMUTABLE, [fix.format(ag=ag) for fix in self.fixes])
@@ -260,13 +260,6 @@ def _rank_of_item(x: Tensor, key: Any) -> int | None:
         return None
     keys = key if isinstance(key, tuple) else (key,)
     return len(x._shape) - sum(not isinstance(each, slice) for each in keys)
-
-
-def _user_frame() -> FrameType | None:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_own_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
 
 
 def _statement(frame: FrameType | None) -> tuple[Location | None, Any]:
