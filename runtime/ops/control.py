@@ -46,7 +46,7 @@ def make_error(name: str, message: str) -> Exception:
 
 
 def _assert_kernel(condition: Any, *data: Any, message: str, error: str, summarize: int) -> tuple:
-    if not np.all(condition):
+    if not (condition.all() if condition.ndim else condition):
         shown = [format_tensor(d, summarize) for d in data]
         parts = [message] if message else []
         if issubclass(errors.BY_NAME[error], errors.OpError) and not message:

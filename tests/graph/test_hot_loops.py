@@ -77,7 +77,78 @@ def unchanged(n):
     return kept
 
 
-@pytest.mark.parametrize("function", [nested, swapping, arrays, slope, unchanged])
+def sieve(n):
+    """A list that inner loops and branches write."""
+    composite, primes = [False] * 40, [0]
+    for i in ag.range(2, n + 2):
+        if not composite[i]:
+            primes.append(i)
+            j = i * i
+            while j < 40:
+                composite[j] = True
+                j += i
+    return ag.convert_to_tensor(primes), ag.convert_to_tensor(composite)
+
+
+def rows(n):
+    """A list that replaces another one in each trip, and one that is read before and after it is written."""
+    before, sums = [1, 2, 3, 4], [0, 0, 0, 0]
+    for i in ag.range(n):
+        now = [0, 0, 0, 0]
+        for j in ag.range(1, 4):
+            now[j] = (before[j] + before[j - 1] + i) % 1000
+            sums[j] = sums[j] + now[j]
+        before = now
+    return ag.convert_to_tensor(before), ag.convert_to_tensor(sums)
+
+
+def earlier_contents(n):
+    """Contents that are kept while the list changes."""
+    values, kept = [5, 6, 7], ag.constant(0)
+    snapshot = ag.convert_to_tensor(values)
+    for i in ag.range(n):
+        values[i % 3] = values[(i + 1) % 3] + i
+        if i % 4 == 0:
+            snapshot = ag.convert_to_tensor(values)
+        kept += snapshot[0]
+    return kept, snapshot, ag.convert_to_tensor(values)
+
+
+def both_kept(n):
+    """An array of which two versions live on."""
+    first = ag.TensorArray(ag.int32, size=3, element_shape=[], clear_after_read=False).unstack([1, 2, 3])
+    second = first
+    for i in ag.range(n):
+        first, second = second.write(i % 3, i), first
+    return first.stack(), second.stack()
+
+
+def exchanged(n):
+    a, b = [1, 2, 3], [4, 5, 6]
+    for i in ag.range(n):
+        a[i % 3] = b[0] + 1
+        if a[0] > b[1]:
+            a, b = b, a
+        b[2] = a[1]
+    return ag.convert_to_tensor(a), ag.convert_to_tensor(b)
+
+
+def slope_through_a_list(n):
+    x = ag.constant(0.7)
+    with ag.GradientTape() as tape:
+        tape.watch(x)
+        powers = [1.0, x, 0.0]
+        for i in ag.range(n):
+            powers[2] = powers[1] * x
+            powers[1] = powers[2] + 0.1
+        y = powers[1]
+    return y, tape.gradient(y, x)
+
+
+LISTS = [sieve, rows, earlier_contents, both_kept, exchanged, slope_through_a_list]
+
+
+@pytest.mark.parametrize("function", [nested, swapping, arrays, slope, unchanged, *LISTS])
 @pytest.mark.parametrize("trips", [0, 1, 30])
 def test_results_are_those_of_the_nodes(function, trips):
     expected = outcome(function, trips, until=1 << 60)
@@ -214,6 +285,13 @@ def test_an_accelerator_in_a_hurry_is_asked_at_each_trip():
     tier_up.polls_each_trip = True
     interpret(graph_of(swapping, ag.constant(0)), [np.int32(50)], tier_up)
     assert tier_up.asked == 50
+
+
+def test_lists_are_written_in_place():
+    graph = graph_of(sieve, ag.constant(0))
+    node = next(n for n in graph.nodes if n.op.name == "while")
+    text = HotLoop(node, interpreter._executor).text
+    assert sum(".copy()" in line for line in text) == 2  # once for each list, before the loop
 
 
 def test_big_intermediates_are_freed_in_the_trip():

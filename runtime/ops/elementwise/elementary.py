@@ -304,7 +304,7 @@ CAST = register(
 
 def _narrow_kernel(x: Any, dtype: DType) -> Any:
     least, greatest = dtype.limits
-    if np.any(x < least) or np.any(x > greatest):
+    if not ((x >= least) & (x <= greatest)).all():
         raise errors.InvalidArgumentError(too_large(dtype))
     return x.astype(dtype._np)
 
