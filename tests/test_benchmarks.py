@@ -9,7 +9,7 @@ import pytest
 
 import autograph as ag
 from benchmarks import __main__ as command
-from benchmarks import build, calibrate, harness, peers, report, targets, workloads
+from benchmarks import build, calibrate, first_calls, harness, peers, report, targets, workloads
 from benchmarks.loops import kalman, newton, ode
 from benchmarks.networks import convolution, gru
 from benchmarks.overheads import first
@@ -229,3 +229,14 @@ def test_gradients_of_layers_agree_with_differences(name, value, given, source):
         moved[source] = moved[source] + change * direction
         ends.append(value(*moved))
     assert np.sum(ours * direction) == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4)
+
+
+def test_first_calls_agree_in_all_ways():
+    names = list(first_calls.programs())
+    assert len(names) == 12
+    for name in names:
+        program = first_calls.programs()[name]
+        _, expected = first_calls.times(program, "plain", 1)
+        for mode in ("jit", "default"):
+            spent, found = first_calls.times(program, mode, 1)
+            assert len(spent) == 1 and found == pytest.approx(expected, rel=1e-4), (name, mode)

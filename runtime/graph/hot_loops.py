@@ -1,4 +1,5 @@
-"""A `while` node as one Python function: what the interpreter runs of a loop that has made a few trips.
+"""A `while` node as one Python function: what the interpreter runs of a loop that has made a few trips. The functions
+of a `letrec` node that has made a few calls become Python functions that call each other.
 
     %i, %x = while(%i0, %x0, %n)              v0 = p0.item()
       test(%i, %x, %n):                       while True:
@@ -30,6 +31,7 @@ from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.owned_buffers import owned_carries
 from runtime.graph.python_numbers import Expression, Range, full_range, number
 from runtime.ops.arrays.slicing import HOLE
+from runtime.recursion import DEEPEST
 from runtime.types import TensorType
 
 _INFIX = {
@@ -55,12 +57,20 @@ class _Name:
 _NOTHING = _Name("None")
 
 
-class HotLoop:
-    """The function of a `while` node. `executor` gives what computes a node without regions from its operands, or one
-    with regions from a list of its operands and what to ask."""
+@dataclass(frozen=True)
+class _Function:
+    """A function of a `letrec`: its name in the text, and which operands and results are numbers of Python's."""
 
-    def __init__(self, node: Node, executor: Callable[[Node], Callable[..., Any]]) -> None:
-        self.node = node
+    name: str
+    operands: list[DType | None]
+    results: list[DType | None]
+
+
+class _Writer:
+    """Writes regions as blocks. `executor` gives what computes a node without regions from its operands, or one with
+    regions from a list of its operands and what to ask."""
+
+    def __init__(self, executor: Callable[[Node], Callable[..., Any]]) -> None:
         self._executor = executor
         self._names: dict[Value, _Name] = {}
         self._space: dict[str, Any] = dict(python_numbers.NAMES)
@@ -69,29 +79,28 @@ class HotLoop:
         self._nodes: dict[int, tuple[Node, list[_Name]]] = {}  # by line
         self._delayed: dict[Node, dict[int, Node]] = {}  # by the choice that takes their results, and by its operand
         self._owned: set[Value] = set()  # arrays that are written in place
-        parameters = [_Name(f"p{index}") for index in range(len(node.inputs))]
-        self._line(0, f"def loop({', '.join([*(each.text for each in parameters), 'tier_up', 'poll_interval'])}):")
-        parameters = [self._as_number(each, value, 1) for each, value in zip(parameters, node.inputs)]
-        results = self._while(node, parameters, 1, 0)
-        self._line(1, f"return [{self._arrays(results)}]")
-        exec(compile("\n".join(self.text), f"{__file__}: loop", "exec"), self._space)
-        self._loop = self._space["loop"]
-        self._code: CodeType = self._loop.__code__
+        self._functions: dict[str, _Function] = {}  # those of a `letrec`
+        self._too_deep: Callable[[Node], Any] | None = None
+        self._codes: set[CodeType] = set()
 
-    def run(self, operands: Sequence[Any], tier_up: Any, poll_interval: int) -> list[Any]:
-        """The results of the loop. `tier_up` is an accelerator of the interpreter's, which knows of this loop already
-        and is asked every `poll_interval` trips of a loop."""
-        return self._loop(*operands, tier_up, poll_interval)
+    def _compile(self, *names: str) -> list[Callable[..., Any]]:
+        """The functions of these names that the text defines."""
+        before = dict(self._space)
+        exec(compile("\n".join(self.text), f"{__file__}: {names[0]}", "exec"), self._space)
+        self._codes = {f.__code__ for name, f in self._space.items() if name not in before and callable(f)}
+        return [self._space[name] for name in names]
 
     def failed(self, error: BaseException) -> tuple[Node, list[Any]] | None:
-        """The node that raised an error, and its operands, if it was one of this loop's."""
-        trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code is not self._code:
+        """The node that raised an error, and its operands, if it was one of this function's."""
+        trace, innermost = error.__traceback__, None
+        while trace is not None:
+            if trace.tb_frame.f_code in self._codes:
+                innermost = trace
             trace = trace.tb_next
-        if trace is None or trace.tb_lineno not in self._nodes:
+        if innermost is None or innermost.tb_lineno not in self._nodes:
             return None
-        node, names = self._nodes[trace.tb_lineno]
-        values = {**self._space, **trace.tb_frame.f_locals, "True": True, "False": False}
+        node, names = self._nodes[innermost.tb_lineno]
+        values = {**self._space, **innermost.tb_frame.f_locals, "True": True, "False": False}
         found = []
         for name in names:
             value = values.get(name.constant or name.text)
@@ -142,13 +151,22 @@ class HotLoop:
         moved = [(target, source) for target, source in zip(targets, sources) if target.text != source.text]
         if not moved:
             return ""
-        texts = []
-        for target, source in moved:
-            if target.dtype is None:
-                texts.append(self._array(source))
-            else:
-                texts.append(source.text if source.dtype is not None else f"{source.text}.item()")
+        texts = [self._as(target.dtype, source) for target, source in moved]
         return f"{', '.join(target.text for target, _ in moved)} = {', '.join(texts)}"
+
+    def _as(self, dtype: DType | None, source: _Name) -> str:
+        """A value as a number of Python's, or as NumPy has it if there is no dtype."""
+        if dtype is None:
+            return self._array(source)
+        return source.text if source.dtype is not None else f"{source.text}.item()"
+
+    def _received(self, targets: Sequence[_Name], source: str, depth: int) -> None:
+        """The values of a list of NumPy's."""
+        if targets:
+            self._line(depth, f"{_tuple([each.text for each in targets])} = {source}")
+        for each in targets:
+            if each.dtype is not None:
+                self._line(depth, f"{each.text} = {each.text}.item()")
 
     # --- text --------------------------------------------------------------------------------------------------------
 
@@ -204,7 +222,7 @@ class HotLoop:
             return
         inputs = [self._names[v] for v in node.inputs]
         first = len(self.text)
-        writer = _WRITERS.get(node.op.name, HotLoop._expression)
+        writer = _WRITERS.get(node.op.name, _Writer._expression)
         if not writer(self, node, inputs, depth):
             self._kernel(node, inputs, depth)
         for line in range(first, len(self.text)):
@@ -325,6 +343,18 @@ class HotLoop:
         self._names[node.outputs[0]] = buffer
         return True
 
+    def _call(self, node: Node, inputs: list[_Name], depth: int) -> bool:
+        """A call of a function of this `letrec`."""
+        function = self._functions.get(node.attrs["function"])
+        if function is None or self._too_deep is None:
+            return False
+        self._line(depth, f"if depth >= {DEEPEST}: {self._constant(self._too_deep(node))}()")
+        arguments = ", ".join(self._as(dtype, each) for dtype, each in zip(function.operands, inputs))
+        results = [self._name(dtype) for dtype in function.results]
+        self._line(depth, f"{_tuple([each.text for each in results])} = {function.name}({arguments}, run, depth + 1)")
+        self._names.update(zip(node.outputs, results))
+        return True
+
     def _choice(self, node: Node, depth: int, loops: int) -> None:
         """A `select` that computes an operand only where it takes it."""
         delayed = self._delayed[node]
@@ -401,22 +431,107 @@ class HotLoop:
         self._line(depth + 2, f"{trips} = 0")
         self._line(depth + 2, f"finished = tier_up.finish([{self._arrays(operands)}])")
         self._line(depth + 2, "if finished is not None:")
-        if carries:
-            names = ", ".join(each.text for each in carries)
-            self._line(depth + 3, f"{names}{',' if len(carries) == 1 else ''} = finished")
-            for each in carries:
-                if each.dtype is not None:
-                    self._line(depth + 3, f"{each.text} = {each.text}.item()")
+        self._received(carries, "finished", depth + 3)
         self._line(depth + 3, "break")
         return carries
 
 
+class HotLoop(_Writer):
+    """The function of a `while` node."""
+
+    def __init__(self, node: Node, executor: Callable[[Node], Callable[..., Any]]) -> None:
+        super().__init__(executor)
+        names = [f"p{index}" for index in range(len(node.inputs))]
+        self._line(0, f"def loop({', '.join([*names, 'tier_up', 'poll_interval'])}):")
+        parameters = [self._as_number(_Name(name), value, 1) for name, value in zip(names, node.inputs)]
+        results = self._while(node, parameters, 1, 0)
+        self._line(1, f"return [{self._arrays(results)}]")
+        (self._loop,) = self._compile("loop")
+
+    def run(self, operands: Sequence[Any], tier_up: Any, poll_interval: int) -> list[Any]:
+        """The results of the loop. `tier_up` is an accelerator of the interpreter's, which knows of this loop already
+        and is asked every `poll_interval` trips of a loop."""
+        return self._loop(*operands, tier_up, poll_interval)
+
+
+@dataclass
+class Recursion:
+    """A run of a `letrec`. finish: gives the results of a call by native code, None to go on. poll_interval: calls
+    until that is asked; that of loops is `loop_interval`."""
+
+    tier_up: Any
+    finish: Callable[[list[Any]], Sequence[Any] | None]
+    loop_interval: int
+    poll_interval: int
+    captures: tuple[Any, ...] = ()
+    calls: int = 0
+
+
+class HotRecursion(_Writer):
+    """The functions of a `letrec` node, which call each other as Python's functions do."""
+
+    def __init__(
+        self, node: Node, executor: Callable[[Node], Callable[..., Any]], too_deep: Callable[[Node], Any]
+    ) -> None:
+        """too_deep: what a `call` node raises when the limit of calls in calls is reached."""
+        super().__init__(executor)
+        self._too_deep = too_deep
+        for index, (name, region) in enumerate(zip(node.attrs["functions"], node.regions)):
+            operands, results = ([number(v.type) for v in values] for values in (region.inputs, region.outputs))
+            self._functions[name] = _Function(f"f{index}", operands, results)
+        for function, region in zip(self._functions.values(), node.regions):
+            self._function(region, node.attrs["captures"], function, is_asked=region is node.regions[0])
+        entries = self._compile(*(f"enter_{function.name}" for function in self._functions.values()))
+        self._enter = dict(zip(self._functions, entries))
+
+    def run(self, name: str, operands: Sequence[Any], run: Recursion, depth: int) -> list[Any]:
+        """The results of a function. depth: the calls around this one."""
+        return self._enter[name](*operands, run, depth)
+
+    def _function(self, region: Graph, captures: int, function: _Function, is_asked: bool) -> None:
+        operands = [self._name(dtype) for dtype in function.operands]
+        names = [each.text for each in operands]
+        kept = names[len(names) - captures :]
+        arguments = ", ".join([*names[: len(names) - captures], "run", "depth"])
+        results = [self._name(dtype) for dtype in function.results]
+        self._line(0, f"def enter_{function.name}({', '.join([*names, 'run', 'depth'])}):")
+        for each in operands:
+            if each.dtype is not None:
+                self._line(1, f"{each.text} = {each.text}.item()")
+        self._line(1, f"run.captures = {_tuple(kept)}")
+        self._line(1, f"{_tuple([each.text for each in results])} = {function.name}({arguments})")
+        self._line(1, f"return [{self._arrays(results)}]")
+
+        self._line(0, f"def {function.name}({arguments}):")
+        if kept:
+            self._line(1, f"{_tuple(kept)} = run.captures")
+        self._line(1, "tier_up, poll_interval = run.tier_up, run.loop_interval")
+        if is_asked:
+            self._line(1, "run.calls += 1")
+            self._line(1, "if run.calls >= run.poll_interval or tier_up.polls_each_trip:")
+            self._line(2, "run.calls = 0")
+            self._line(2, f"finished = run.finish([{self._arrays(operands)}])")
+            self._line(2, "if finished is not None:")
+            self._received(results, "finished", 3)
+            self._line(3, f"return {_tuple([each.text for each in results])}")
+        outputs = self._region(region, operands, 1, 0)
+        moved = self._moved(results, outputs)
+        if moved:
+            self._line(1, moved)
+        self._line(1, f"return {_tuple([each.text for each in results])}")
+
+
+def _tuple(texts: Sequence[str]) -> str:
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+
 # What writes the nodes of an op, if it can; the others are expressions, or calls of their kernels.
-_WRITERS: dict[str, Callable[[HotLoop, Node, list[_Name], int], bool]] = {
-    "strided_slice": HotLoop._element,
-    "row": HotLoop._row,
-    "array_write": HotLoop._write,
-    "assert": HotLoop._check,
+_WRITERS: dict[str, Callable[[_Writer, Node, list[_Name], int], bool]] = {
+    "strided_slice": _Writer._element,
+    "row": _Writer._row,
+    "array_write": _Writer._write,
+    "assert": _Writer._check,
+    "call": _Writer._call,
 }
 
 

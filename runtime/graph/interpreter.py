@@ -14,14 +14,14 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from runtime import errors, freed_memory
 from runtime.dataclass import dataclass
 from runtime.graph.horizontal_fusion import Fused, fused
-from runtime.graph.hot_loops import HotLoop
+from runtime.graph.hot_loops import HotLoop, HotRecursion, Recursion
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import AT_SPAN, at_span, note_span, with_op
 from runtime.ops.dispatch import explain_failure, out_of_memory, widened
@@ -150,6 +150,7 @@ class Program:
     def __init__(self, graph: Graph) -> None:
         self.trips = 0
         self.hot: HotLoop | None = None
+        self.recursion: HotRecursion | None = None  # of a `letrec`'s first function: all of its functions
         slot = {value: index for index, value in enumerate(graph.inputs)}
         nodes = fused(graph.nodes, graph.outputs)
         for node in nodes:
@@ -380,13 +381,14 @@ _NO_ACCELERATOR = _NoAccelerator()
 
 @dataclass
 class _Function:
-    """A function of a `letrec` that runs. node: the `letrec`, of the function that it calls itself. poll_interval:
-    calls until the accelerator is asked."""
+    """A function of a `letrec` that runs. node: the `letrec`, of the function that it calls itself; None for others.
+    poll_interval: calls until the accelerator is asked."""
 
     graph: Graph
     captures: list[Any]
     tier_up: Accelerator
     node: Node | None
+    letrec: Node
     calls: int = 0
     poll_interval: int = TRIPS_PER_POLL
 
@@ -408,13 +410,14 @@ def _run_letrec(node: Node, operands: list[Any], accelerator: Accelerator | None
     before = _functions.known
     _functions.known = dict(before)
     for index, (name, region) in enumerate(zip(node.attrs["functions"], node.regions)):
-        _functions.known[name] = _Function(region, captures, tier_up, None if index else node)
+        _functions.known[name] = _Function(region, captures, tier_up, None if index else node, node)
     tier_up.enter(node)
     try:
         with deep() if _functions.depth == 0 else contextlib.nullcontext():
             _functions.depth += 1
             try:
-                return _run_region(node.regions[0], operands, tier_up)
+                name = node.attrs["functions"][0]
+                return _run_function(name, _functions.known[name], operands)
             finally:
                 _functions.depth -= 1
     finally:
@@ -441,12 +444,39 @@ def _caller(node: Node) -> Callable[..., Sequence[Any]]:
                 return finished
         _functions.depth += 1
         try:
-            return _run_region(function.graph, operands, function.tier_up)
+            return _run_function(name, function, operands)
         finally:
             _functions.depth -= 1
             _functions.known = known
 
     return call
+
+
+def _run_function(name: str, function: _Function, operands: list[Any]) -> list[Any]:
+    """A call of a function of a `letrec`. After a few of them, it and those in it are calls of Python functions."""
+    node, tier_up = function.letrec, function.tier_up
+    program = _program(node.regions[0])
+    program.trips += 1
+    if program.trips <= TRIPS_UNTIL_HOT:
+        return _run_region(function.graph, operands, tier_up)
+    if program.recursion is None:
+        program.recursion = HotRecursion(node, _executor, _raising_too_deep)
+
+    def finish(values: list[Any]) -> Sequence[Any] | None:
+        finished = _finished(node, values, tier_up)
+        if finished is not None:
+            run.poll_interval = 1  # what is left of the calls around this one is native, too
+        return finished
+
+    run = Recursion(tier_up, finish, TRIPS_PER_POLL, TRIPS_PER_POLL)
+    return _located_errors(program.recursion, lambda hot: hot.run(name, operands, run, _functions.depth))
+
+
+def _raising_too_deep(node: Node) -> Callable[[], None]:
+    def fail() -> None:
+        raise at_span(RecursionError(TOO_DEEP), node.span)
+
+    return fail
 
 
 def _finished(node: Node, operands: list[Any], tier_up: Accelerator) -> Sequence[Any] | None:
@@ -484,11 +514,17 @@ _REGIONS = {"cond": _run_cond, "while": _run_while, "letrec": _run_letrec}
 
 def _run_hot(node: Node, program: Program, operands: list[Any], tier_up: Accelerator) -> list[Any]:
     """What is left of a loop, as a Python function."""
-    hot = program.hot
-    if hot is None:
-        hot = program.hot = HotLoop(node, _executor)
+    if program.hot is None:
+        program.hot = HotLoop(node, _executor)
+    return _located_errors(program.hot, lambda hot: hot.run(operands, tier_up, TRIPS_PER_POLL))
+
+
+_Hot = TypeVar("_Hot", HotLoop, HotRecursion)
+
+
+def _located_errors(hot: _Hot, run: Callable[[_Hot], list[Any]]) -> list[Any]:
     try:
-        return hot.run(operands, tier_up, TRIPS_PER_POLL)
+        return run(hot)
     except _EXPECTED as error:
         failed = hot.failed(error)
         located = None if failed is None else _located(error, *failed)
