@@ -13,11 +13,12 @@ from __future__ import annotations
 import linecache
 import sys
 import sysconfig
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 from runtime.dataclass import dataclass
 from runtime.errors import is_own_file, keep_refusal, place
+from runtime.tracebacks import user_frame
 
 _PACKAGES = sysconfig.get_path("stdlib")  # the standard library's
 # What the blocks of a converted function are called.
@@ -94,17 +95,9 @@ class StagingValueError(StagingError, ValueError):
     """A required value doesn't exist."""
 
 
-def user_frame() -> FrameType | None:
-    """The innermost frame of the calling thread that isn't this project's own."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and is_own_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
-
-
 def user_location() -> Location | None:
     """Where the user's code stands that called into this project."""
-    frame = user_frame()
+    frame = user_frame(sys._getframe(1))
     if frame is None:
         return None
     return location_of(frame.f_code, frame.f_lineno, frame.f_lasti)

@@ -11,14 +11,14 @@ import sys
 from types import FrameType
 from typing import Any, NoReturn
 
-from autograph.errors import Location, is_own_file, location_of, user_frame
+from autograph.errors import Location, is_own_file, location_of
 from autograph.operators.swallowing import tree_of
 from runtime.errors import keep_refusal
 from runtime.ops.host_array import HostArray
 from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import SymbolicTensor, Tensor
 from runtime.tensor_array import TensorArray
-from runtime.tracebacks import shows_no_frames
+from runtime.tracebacks import shows_no_frames, user_frame
 from runtime.variable import Variable
 
 _IMMUTABLE = "tensors are immutable; operations make new ones"
@@ -28,7 +28,7 @@ _FUNCTIONS: dict[Any, str] = {ast.Add: "tensor_scatter_nd_add", ast.Sub: "tensor
 @shows_no_frames
 def _set_item(self: Any, key: Any, value: Any) -> NoReturn:
     """Raises TypeError: tensors, and what is made of them, don't change in place."""
-    frame = user_frame()
+    frame = user_frame(sys._getframe(1))
     location, statement = _statement(frame)
     ag = _alias(frame)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
@@ -70,7 +70,7 @@ def _set_item(self: Any, key: Any, value: Any) -> NoReturn:
 @shows_no_frames
 def _delete_item(self: Any, key: Any) -> NoReturn:
     """Raises TypeError: tensors don't change in place."""
-    frame = user_frame()
+    frame = user_frame(sys._getframe(1))
     location, statement = _statement(frame)
     target = statement.targets[0] if isinstance(statement, ast.Delete) else None
     old, index = "x", "i"
@@ -92,7 +92,7 @@ class _Unsupported:
     def __get__(self, tensor: Any, owner: Any = None) -> NoReturn:
         """Raises AttributeError."""
         message = f"'{(owner if tensor is None else type(tensor)).__name__}' object has no attribute '{self.name}'"
-        frame = user_frame()
+        frame = user_frame(sys._getframe(1))
         ag = _alias(frame)
         location = None if frame is None else location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
         text = _text(message, location, _IMMUTABLE, [fix.format(ag=ag) for fix in self.fixes])

@@ -21,7 +21,7 @@ from runtime.graph.spans import at_span
 from runtime.interpreter import is_raise
 from runtime.staged_list import IN_PYTHON, IS_STAGED
 from runtime.tensor import FORMAT_LATER
-from runtime.tracebacks import is_ours
+from runtime.tracebacks import is_ours, user_frame
 
 _COMPREHENSIONS = {
     "<genexpr>": "a generator expression with `:=`, or one deep in others",
@@ -35,9 +35,9 @@ def explanation(cause: str, fix: str) -> str:
     """The lines that follow the message; with this cause and fix, unless the code has reasons of its own."""
     location = user_location()
     lines = [] if location is None else location.describe().splitlines()
-    frame = _user_frame()
+    frame = user_frame(sys._getframe(1))
     own = _reason(frame) if frame is not None else []
-    caller = _user_frame(frame) if frame is not None and frame.f_code.co_filename == "<string>" else None
+    caller = user_frame(frame.f_back) if frame is not None and frame.f_code.co_filename == "<string>" else None
     if own and caller is not None:  # what `dataclass` has made is at no place
         location = location_of(caller.f_code, caller.f_lineno, caller.f_lasti)
         lines = location.describe().splitlines()
@@ -64,27 +64,19 @@ def _is_converted(frame: FrameType) -> bool:
     """Whether a frame is one of converted code; a block in it needs not call operators itself."""
     outer: FrameType | None = frame
     while outer is not None and "ag__" not in outer.f_code.co_freevars:
-        outer = _user_frame(outer)
+        outer = user_frame(outer.f_back)
         if outer is None or outer.f_code.co_name != frame.f_code.co_name:
             return False
     return outer is not None and outer.f_code.co_filename == frame.f_code.co_filename
 
 
 def _variable_of(tensor: Any) -> str | None:
-    frame = _user_frame()
+    frame = user_frame(sys._getframe(1))
     held = {} if frame is None else frame.f_locals
     return next((name for name, value in held.items() if value is tensor), None)
 
 
 explain_refusals(explanation, _keep, _variable_of)
-
-
-def _user_frame(frame: FrameType | None = None) -> FrameType | None:
-    """The innermost frame of the user's, or the one of the user's that called another."""
-    frame = sys._getframe(1) if frame is None else frame.f_back
-    while frame is not None and is_own_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
 
 
 def _reason(frame: FrameType) -> list[str]:
@@ -95,7 +87,7 @@ def _reason(frame: FrameType) -> list[str]:
     kind = _COMPREHENSIONS.get(code.co_name)
     if kind is not None:
         return _cause_and_fix(f"{kind} isn't staged: Python runs it", "write a `for` statement that fills a list")
-    caller = _user_frame(frame)
+    caller = user_frame(frame.f_back)
     if caller is None or "ag__" not in caller.f_code.co_freevars:
         return []
     name = code.co_name
