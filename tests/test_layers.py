@@ -150,7 +150,7 @@ ROOMS: dict[str, set[str]] = {
     # autograph: syntax ← convert; operators ← function. The passes know nothing of tensors (the recursion limit belongs
     # to the process, so there is one place that raises it); only the way in,
     # convert.api, brings them together with the operators that converted code calls.
-    "autograph.errors": {"runtime.errors"},
+    "autograph.errors": {"runtime.errors", "runtime.tracebacks"},
     "autograph.syntax": {"runtime.recursion"},
     "autograph.convert": {"autograph.errors", "autograph.syntax"},
     "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
@@ -239,6 +239,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.publishing": {*BASE, "autograph.absent", "autograph.documentation"},
     "autograph.absent": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
+    "autograph.transforms": {*BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.autodiff", "autograph.operators", "autograph.functional"},
     "autograph.ctc": {*BASE, "runtime.tensor", *OPS, "runtime.sparse", "autograph.functional"},
     "autograph.module": {*BASE, "runtime.variable"},
     "autograph.data": {*AUTOGRAPH, *RUNTIME, "runtime.storage", "autograph.function", "autograph.functional"},
@@ -298,6 +299,7 @@ ROOMS: dict[str, set[str]] = {
         *RUNTIME,
         "autograph.function",
         "autograph.functional",
+        "autograph.transforms",
         "autograph.module",
         "autograph.data",
         "autograph.namespaces",
