@@ -510,7 +510,9 @@ class custom_jvp(_Ruled):
     >>> @custom_jvp
     ... def cube(x):
     ...     return x * x * x
-    >>> cube.defjvp(lambda primals, tangents: (cube(primals[0]), 3.0 * primals[0] ** 2 * tangents[0]))
+    >>> @cube.defjvp
+    ... def rule(primals, tangents):
+    ...     return cube(primals[0]), 3.0 * primals[0] ** 2 * tangents[0]
     >>> float(grad(cube)(constant(2.0)))
     12.0
     """
