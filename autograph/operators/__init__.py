@@ -29,6 +29,7 @@ from autograph.operators.special_methods import (
     set_attribute,
     set_item,
 )
+from autograph.operators.standard_library import install as _install_standard_library
 from autograph.operators.staged_texts import install as _install_texts
 from autograph.operators.texts import formatted, percent, shown, text
 from autograph.operators.unconverted import explanation
@@ -38,6 +39,7 @@ _install()
 _install_choosing()
 _install_arrays()
 _install_texts()
+_install_standard_library()
 install_impure(_impure)
 
 __all__ = [

@@ -14,6 +14,8 @@ LIBRARIES = frozenset({
     "PIL", "keras", "matplotlib", "mock", "pandas", "tensorflow", "tensorflow_probability", "tf_keras",
     "_pytest", "coverage", "execnet", "hypothesis", "pluggy", "pytest", "xdist",
 })  # fmt: skip
+# Modules of ours that are written to be converted.
+TEXTS = "autograph.standard_library."
 _OURS = frozenset({"autograph", "runtime"})  # methods of our `Module`s are the user's
 
 
