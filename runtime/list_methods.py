@@ -10,20 +10,22 @@ from typing import Any, ClassVar
 
 from runtime import dtypes, errors
 from runtime.list_elements import Elements
-from runtime.ops.arrays.gather import gather
-from runtime.ops.arrays.joining import concat, stack
+from runtime.ops.arrays.creation import range as counted
+from runtime.ops.arrays.gather import boolean_mask, gather
+from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.rearrange import reverse, tile
 from runtime.ops.arrays.reduce import argmax, reduce_all, reduce_any, reduce_sum
+from runtime.ops.arrays.scatter import tensor_scatter_nd_update
 from runtime.ops.arrays.shape_ops import expand_dims
 from runtime.ops.arrays.sorting import argsort
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise.arithmetic import maximum, minimum
-from runtime.ops.elementwise.compare import equal, less, logical_and, logical_not, where
+from runtime.ops.elementwise.compare import equal, less, logical_not, where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.growable import growable
-from runtime.ops.staged_number import StagedNumber, is_number
+from runtime.ops.staged_number import StagedNumber
 from runtime.tensor import Tensor
 
 
@@ -89,27 +91,41 @@ class ListMethods:
         return made
 
     def _set_slice(self, index: slice, values: Any) -> None:
-        """Puts other elements in the place of a slice without a step, as many as there are."""
-        start, stop = self._boundaries(index)
+        """Puts other elements in the place of a slice: as many as there are, or as it has if it has a step."""
         middle = self.clone()
         middle.clear()
         middle.extend(values)  # may change the dtype of plain numbers
-        pairs = zip(self._all_rows(), middle._all_rows())
+        pairs = [(cast(a, b.dtype), b) for a, b in zip(self._all_rows(), middle._all_rows())]
         self._numbers = middle._numbers
-        self._replace_rows([concat([cast(a[:start], b.dtype), b, cast(a[stop:], b.dtype)], 0) for a, b in pairs])
+        if _has_step(index):
+            places = self._places(index)
+            same = equal(call("dim", places, axis=0), middle._size)
+            assert_op(same, "attempt to assign sequence to extended slice of another size", "ValueError")
+            self._hold([tensor_scatter_nd_update(a, expand_dims(places, 1), b) for a, b in pairs])
+        else:
+            start, stop = self._boundaries(index)
+            self._replace_rows([concat([a[:start], b, a[stop:]], 0) for a, b in pairs])
         self.elements.moved(self)
         self.elements.moved(middle)
 
     def _delete_slice(self, index: slice) -> None:
-        start, stop = self._boundaries(index)
-        self._replace_rows([concat([rows[:start], rows[stop:]], 0) for rows in self._all_rows()])
+        rows = self._all_rows()
+        if _has_step(index):
+            stays = logical_not(reduce_any(equal(expand_dims(self._all_places(), 1), self._places(index)), axis=1))
+            self._replace_rows([boolean_mask(each, stays) for each in rows])
+        else:
+            start, stop = self._boundaries(index)
+            self._replace_rows([concat([each[:start], each[stop:]], 0) for each in rows])
         self.elements.moved(self)
 
+    def _all_places(self) -> Tensor:
+        return counted(0, self._size)
+
+    def _places(self, index: slice) -> Tensor:
+        """The positions that a slice has, in its order."""
+        return self._all_places()[index]
+
     def _boundaries(self, index: slice) -> tuple[Any, Any]:
-        if index.step is not None and static_value(convert_to_tensor(index.step)) != 1:
-            raise errors.UnimplementedError(
-                "a staged loop or branch can read a list slice with a step, but can't assign or delete one"
-            )
         start = self._boundary(0 if index.start is None else index.start)
         return start, self._size if index.stop is None else maximum(self._boundary(index.stop), start)
 
@@ -165,57 +181,7 @@ class ListMethods:
         """Whether an element equals a value; what `value in list` gives in converted code."""
         return reduce_any(self._matches(value))
 
-    def __eq__(self, other: object) -> Any:
-        """Whether another list has as many elements, and equal ones; False for what is no list."""
-        if self is other:
-            return True
-        if type(other) is list:
-            if not other:
-                return equal(self._size, 0)
-            if not all(is_number(each) or is_tensor_like(each) for each in other):
-                raise self._no_comparison("==", other)
-            tensors = [convert_to_tensor(each) for each in other]
-            if any(each._shape != () for each in tensors):
-                raise self._no_comparison("==", other)
-            rows, size = stack(other), convert_to_tensor(len(other))
-        elif isinstance(other, ListMethods):
-            if other._like is not None or len(other._buffers[0]._shape or (0, 0)) > 1:
-                raise self._no_comparison("==", other)
-            rows, size = other.wide_rows(), other._size
-        else:
-            return NotImplemented
-        if self._like is not None or len(self._buffers[0]._shape or (0, 0)) > 1:
-            raise self._no_comparison("==", other)
-        both = minimum(self._size, size)
-        return logical_and(equal(self._size, size), reduce_all(equal(self.wide_rows()[:both], rows[:both])))
-
-    def __ne__(self, other: object) -> Any:
-        found = self.__eq__(other)
-        if found is NotImplemented or type(found) is bool:
-            return found if found is NotImplemented else not found
-        return logical_not(found)
-
     __hash__ = object.__hash__  # it is found by its identity
-
-    def _no_comparison(self, symbol: str, other: Any) -> Exception:
-        return errors.no_value(
-            f"a list that a staged loop or branch changed can't be compared with a {type(other).__name__} "
-            f"by `{symbol}`",
-            "compare the lengths, and the items that matter",
-            "the length of such a list is known only at run time; only `==` and `!=` of lists of scalars are staged",
-        )
-
-    def __lt__(self, other: Any) -> bool:
-        raise self._no_comparison("<", other)
-
-    def __le__(self, other: Any) -> bool:
-        raise self._no_comparison("<=", other)
-
-    def __gt__(self, other: Any) -> bool:
-        raise self._no_comparison(">", other)
-
-    def __ge__(self, other: Any) -> bool:
-        raise self._no_comparison(">=", other)
 
     def index(self, value: Any, start: Any = 0, stop: Any = None) -> StagedNumber:
         """Where the first element stands that equals a value. Raises ValueError when there is none, at run time."""
@@ -233,6 +199,10 @@ class ListMethods:
         found = self._matches(value)
         assert_op(reduce_any(found), "list.remove(x): x not in list", "ValueError")
         self._remove(argmax(cast(_padded(found), dtypes.int32), axis=0, output_type=dtypes.int32))
+
+
+def _has_step(index: slice) -> bool:
+    return index.step is not None and static_value(convert_to_tensor(index.step)) != 1
 
 
 def _padded(flags: Tensor) -> Tensor:

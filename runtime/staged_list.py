@@ -159,6 +159,20 @@ class StagedList(ListMethods):
         """Whether an element is a container, which Python would share with whoever reads it."""
         return self._like is not None or bool(self.element_types[0].shape)
 
+    @property
+    def holds_structures(self) -> bool:
+        """Whether an element consists of several tensors, or of one in a container: no tensor has the elements' rows."""
+        return self._like is not None
+
+    @property
+    def structure(self) -> Any:
+        """The structure of an element, with None for its tensors."""
+        return self._like
+
+    def columns(self) -> list[Tensor]:
+        """For each tensor of an element those of all elements, numbers in 64 bits, along a new first axis."""
+        return self._all_rows()
+
     def is_unchanged(self) -> bool:
         """Whether nothing has changed the list since it was made."""
         return all(a is b for a, b in zip(self._first, (*self._buffers, self._size)))

@@ -247,7 +247,7 @@ def _facts(function: FunctionType) -> _Facts:
     seen = [] if is_library(function) else [*function.__globals__.values(), *closure]
     members = property_names(seen)
     if (function.__globals__.get("__name__") or "").startswith(TEXTS):
-        members |= COMPARISONS  # their operands may be anything
+        members |= {*COMPARISONS, "__getitem__"}  # their operands may be anything
     if class_of(function) is not None and "<locals>" in function.__qualname__:
         members |= own_names(function.__code__.co_filename, function.__code__.co_firstlineno)
     return _Facts(sorted(shadowed), sorted(members), sorted(_suppressors(function)))

@@ -23,14 +23,13 @@ from autograph.operators.deciding import decided
 from autograph.operators.iterables import Staged, TensorItems, refuse_reading
 from autograph.operators.live import rebind
 from autograph.operators.staged_strings import FORMS, joined
+from autograph.operators.standard_library import as_staged_list, is_lexicographic, largest, smallest, sorted_places
 from autograph.operators.structure import children, flatten
 from autograph.operators.symbolic import condition, symbolic, truth
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.ops.arrays.gather import gather
 from runtime.ops.arrays.reduce import (
-    argmax,
-    argmin,
     reduce_all,
     reduce_any,
     reduce_max,
@@ -139,32 +138,37 @@ def _quantified(python: Any, whole: Any, arguments: tuple[Any, ...], options: di
 
 def min_(*arguments: Any, **options: Any) -> Any:
     """``min``; of several tensors elementwise, of something staged its smallest element."""
-    return _extreme(builtins.min, minimum, (reduce_min, argmin, operator.lt), arguments, options)
+    return _extreme(builtins.min, minimum, (reduce_min, operator.lt), arguments, options)
 
 
 def max_(*arguments: Any, **options: Any) -> Any:
     """``max``; of several tensors elementwise, of something staged its largest element."""
-    return _extreme(builtins.max, maximum, (reduce_max, argmax, operator.gt), arguments, options)
+    return _extreme(builtins.max, maximum, (reduce_max, operator.gt), arguments, options)
 
 
 def _extreme(
-    python: Any, pairwise: Any, of_many: tuple[Any, Any, Any], arguments: tuple[Any, ...], options: dict[str, Any]
+    python: Any, pairwise: Any, of_many: tuple[Any, Any], arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
     items, others = _taken(arguments) if len(arguments) == 1 else (arguments, lambda _: arguments)
     if set(options) - {"key", "default"} or (len(arguments) != 1 and "default" in options):
         return python(*others(items), **options)
     key = options.get("key")
+    many = as_staged_list(items) if len(arguments) == 1 else None
+    if many is not None and (many.holds_structures or key is not None):
+        return _extreme_of_list(python, many, key, options)
     key = None if key is None else converted_call(key)
     tensor = symbolic(items) if len(arguments) == 1 else None
     if tensor is not None and tensor.type.shape != ():
-        return _extreme_of_tensor(python, items, tensor, of_many, key, options)
+        if key is not None:
+            return _extreme_of_list(python, StagedList.of_rows(tensor), key, options)
+        return _extreme_of_tensor(python, items, tensor, of_many[0], options)
     if ctx.builder is not None and _is_plain_iterable(items):
         items = builtins.list(items)
     if type(items) not in (list, tuple) or not items:
         return python(*others(items), **options)
     keys = items if key is None else [key(each) for each in items]
     if any(_is_structure(each) for each in keys):
-        return _in_order(items, keys, "ASCENDING" if python is builtins.min else "DESCENDING")[0]
+        return _in_order(items, keys, python is builtins.max)[0]
     with_fields = any(_has_fields(each) for each in keys)
     if not with_fields and not any(symbolic(each) is not None for each in keys):
         return python(list(zip(keys, items)), key=lambda pair: pair[0])[1]
@@ -173,7 +177,7 @@ def _extreme(
         if all(map(is_number, items)):
             return reduce(lambda a, b: computed(pairwise.row.name, a, b), items)
         return reduce(lambda a, b: of_arrays(pairwise(a, b), a, b), items)
-    beats = of_many[2]
+    beats = of_many[1]
     best, best_key = items[0], keys[0]
     for item, its_key in zip(items[1:], keys[1:]):
         better = decided(lambda one=its_key, other=best_key: beats(one, other), python.__name__)  # type: ignore[misc]
@@ -182,14 +186,12 @@ def _extreme(
     return best
 
 
-def _extreme_of_tensor(python: Any, items: Any, tensor: Any, of_many: Any, key: Any, options: dict[str, Any]) -> Any:
-    whole, position, _ = of_many
-
+def _extreme_of_tensor(python: Any, items: Any, tensor: Any, whole: Any, options: dict[str, Any]) -> Any:
     if isinstance(items, StagedList) and items.is_weak:
         tensor = items.wide_rows()
 
     def found() -> Any:
-        made = whole(tensor) if key is None else tensor[position(_keys(tensor, key), axis=0)]
+        made = whole(tensor)
         if isinstance(items, WritableArray):
             return as_array(made)
         return items.element(made) if isinstance(items, StagedList) else made
@@ -201,8 +203,16 @@ def _extreme_of_tensor(python: Any, items: Any, tensor: Any, of_many: Any, key: 
     return found()
 
 
-def _keys(tensor: Any, key: Callable[[Any], Any]) -> Any:
-    return convert_to_tensor(collect(TensorItems(tensor), lambda found, item: found.append(key(item))))
+def _extreme_of_list(python: Any, items: StagedList, key: Any, options: dict[str, Any]) -> Any:
+    """The smallest or largest element of a staged list by what ``<`` says of the elements, or of their keys."""
+
+    def found() -> Any:
+        return (smallest if python is builtins.min else largest)(items, key)
+
+    if "default" in options:
+        return if_exp(items.size > 0, found, lambda: options["default"])
+    assert_op(items.size > 0, _EMPTY.format(python.__name__), "ValueError")
+    return found()
 
 
 def sorted_(*arguments: Any, **options: Any) -> Any:
@@ -210,29 +220,54 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
     items, others = _taken(arguments)
     if len(arguments) != 1 or set(options) - {"reverse", "key"}:
         return builtins.sorted(*others(items), **options)
-    direction = "DESCENDING" if options.get("reverse") else "ASCENDING"
+    reverse, key = bool(options.get("reverse")), options.get("key")
+    many = as_staged_list(items)
+    if many is not None and (many.holds_structures or key is not None):
+        made = many.copy()
+        sort_in_place(made, key=key, reverse=reverse)
+        return made
     if ctx.builder is not None and symbolic(items) is None and _is_plain_iterable(items):
         items = items if type(items) is tuple else builtins.list(items)
-        key = options.get("key")
         keys = items if key is None else [converted_call(key)(each) for each in items]
-        if any(_is_structure(each) for each in keys) or (key is not None and _has_symbolic(keys)):
-            return _in_order(items, keys, direction)
+        if any(_is_structure(each) or _has_fields(each) for each in keys) or (key is not None and _has_symbolic(keys)):
+            return _in_order(items, keys, reverse)
         if key is not None:
-            pairs = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=direction == "DESCENDING")
+            pairs = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
             return [items[index] for index in pairs]
     tensor = _tensor_of(items)
     if tensor is None:
         return builtins.sorted(*others(items), **options)
-    if isinstance(items, StagedList) and items.is_weak:
-        tensor = items.wide_rows()
-    if options.get("key") is None:
-        made = sort(tensor, axis=0, direction=direction)
-    else:
-        order = argsort(_keys(tensor, converted_call(options["key"])), direction=direction, stable=True)
-        made = gather(tensor, order)
-    if isinstance(items, StagedList) and items.is_weak:
-        return items.with_rows(made)
+    if key is not None:
+        return gather(tensor, _order(_keys(TensorItems(tensor), key), reverse))
+    if many is not None and many.is_weak:
+        tensor = many.wide_rows()
+    made = sort(tensor, axis=0, direction=_DIRECTIONS[reverse])
+    if many is not None and many.is_weak:
+        return many.with_rows(made)
     return made if symbolic(arguments[0]) is not None and not _is_list(arguments[0]) else StagedList.of_rows(made)
+
+
+_DIRECTIONS = ("ASCENDING", "DESCENDING")
+
+
+def _keys(items: Any, key: Any) -> Any:
+    """What a key function gives for each item, as a list."""
+    function = converted_call(key)
+    return collect(items, lambda found, item: found.append(function(item)))
+
+
+def _order(keys: Any, reverse: bool) -> Any:
+    """The positions of keys in the order of the keys, as a tensor."""
+    if not isinstance(keys, StagedList):
+        keys = StagedList(keys)
+    if not is_lexicographic(keys.structure):
+        return convert_to_tensor(sorted_places(keys, reverse))
+    # By the last column first: sorting is stable.
+    *others, last = keys.columns()
+    order = argsort(last, direction=_DIRECTIONS[reverse], stable=True)
+    for column in reversed(others):
+        order = gather(order, argsort(gather(column, order), direction=_DIRECTIONS[reverse], stable=True))
+    return order
 
 
 def _is_plain_iterable(items: Any) -> bool:
@@ -253,21 +288,15 @@ def _has_fields(value: Any) -> bool:
     return children(value) is not None and any(symbolic(leaf) is not None for _, leaf in flatten(value))
 
 
-def _in_order(items: Any, keys: Any, direction: str) -> list[Any]:
-    """Items of one structure, sorted by keys of one structure: first by what comes first in these."""
-    columns = [convert_to_tensor(column) for column in zip(*[nest.flatten(key) for key in keys])]
-    order = argsort(columns[-1], direction=direction, stable=True)
-    for column in reversed(columns[:-1]):
-        order = gather(order, argsort(gather(column, order), direction=direction, stable=True))
-    for each in (*items, *keys):
-        nest.assert_same_structure(each, items[0] if any(each is item for item in items) else keys[0])
-    parts = [gather(convert_to_tensor(part), order) for part in zip(*[nest.flatten(item) for item in items])]
-    return [nest.pack_sequence_as(items[0], [part[index] for part in parts]) for index in range(len(items))]
+def _in_order(items: Any, keys: Any, reverse: bool) -> list[Any]:
+    """Items of one structure, sorted by keys of one structure."""
+    order, many = _order(keys, reverse), StagedList(items)
+    return [many.item(order[index]) for index in range(len(items))]
 
 
 def sort_list(items: list[Any], *, key: Any = None, reverse: bool = False) -> None:
     """``items.sort()`` of a Python list; of one with tensors in it by operations of the program."""
-    if any(symbolic(leaf) is not None for leaf in nest.flatten(items)):
+    if any(symbolic(leaf) is not None for _, leaf in flatten(items)):
         made = sorted_(items, key=key, reverse=reverse)
         items[:] = [made[index] for index in range(len(items))]
     else:
@@ -276,12 +305,10 @@ def sort_list(items: list[Any], *, key: Any = None, reverse: bool = False) -> No
 
 def sort_in_place(items: StagedList, *, key: Any = None, reverse: bool = False) -> None:
     """``items.sort()`` of a staged list: what ``key`` gives for its items is collected by a loop of the program."""
-    if key is None:
+    if key is None and not items.holds_structures:
         items.sort(reverse=reverse)
-        return
-    function = converted_call(key)
-    keys = convert_to_tensor(collect(items, lambda found, item: found.append(function(item))))
-    items.reorder(argsort(keys, direction="DESCENDING" if reverse else "ASCENDING", stable=True))
+    else:
+        items.reorder(_order(items if key is None else _keys(items, key), reverse))
 
 
 def extend_list(items: list[Any], more: Any) -> None:

@@ -11,7 +11,9 @@ from autograph.operators.deciding import decided
 from autograph.operators.objects import as_key, compares_by_identity, refuse_copies, same
 from autograph.operators.selecting import select
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
-from autograph.operators.staged_strings import contains, is_staged_text
+from autograph.operators.staged_strings import contains as contains_text
+from autograph.operators.staged_strings import is_staged_text
+from autograph.operators.standard_library import as_staged_list, contains
 from autograph.operators.state import Block
 from autograph.operators.structure import children
 from autograph.operators.symbolic import DECIDED, UNSTAGED, symbolic, truth
@@ -147,7 +149,10 @@ def in_(item: Any, container: Any) -> Any:
     if isinstance(container, Choice):
         return select(container, lambda each: in_(item, each))
     if is_staged_text(container) or (type(container) is str and is_staged_text(item)):
-        return contains(container, item)
+        return contains_text(container, item)
+    many = as_staged_list(container) if ctx.builder is not None else None
+    if many is not None and not many.is_generator:
+        return contains(item, many)
     if symbolic(container) is not None or _holds_tensor(item) or _holds_tensor(container):
         return stage_contains(item, container)
     return operator.contains(container, item)

@@ -1,21 +1,27 @@
-"""Functions of Python's standard library that are C, and in a trace are converted from Python text.
+"""Functions of Python's that are C, and in a trace are converted from Python text (`autograph/standard_library`).
 
-The texts are in `autograph/standard_library`. Outside of traces, and for lists of classes of the user's, Python's own
-run.
+The texts compare and call as the user's code would, and so take lists of tuples and objects whose length is known only
+when the program runs. Outside of traces Python's own functions run.
 """
 
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import functools
 import heapq
 from collections.abc import Callable
-from types import FunctionType
+from types import ModuleType
 from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.calls import maker_of
-from autograph.standard_library import bisection, heaps
+from autograph.operators.property_names import is_generated
+from autograph.standard_library import bisection, heaps, lists
+from runtime import nest
+from runtime.ops.elementwise.compare import logical_not
+from runtime.ops.flags import flagged
+from runtime.staged_list import StagedList, moved
 
 
 def from_text(function: Any) -> Callable[..., Any]:
@@ -24,15 +30,78 @@ def from_text(function: Any) -> Callable[..., Any]:
     @functools.wraps(function)
     def called(*arguments: Any, **options: Any) -> Any:
         maker = maker_of(function)
-        assert isinstance(function, FunctionType) and maker is not None
+        assert maker is not None
         return maker(function)(*arguments, **options)
 
     return called
 
 
+smallest = from_text(lists.smallest)
+largest = from_text(lists.largest)
+sorted_places = from_text(lists.sorted_places)
+_contains = from_text(lists.contains)
+
+
+def as_staged_list(items: Any) -> StagedList | None:
+    """The staged list that something is, or has become."""
+    return items if isinstance(items, StagedList) else moved(items)
+
+
+def contains(item: Any, items: StagedList) -> Any:
+    """``item in items``"""
+    return _contains(items, item) if items.holds_structures else items.contains(item)
+
+
+def is_lexicographic(structure: Any) -> bool:
+    """Whether elements of a structure are in the order of their tensors: the first that differ decide."""
+    if not nest.is_nested(structure):
+        return True
+    if isinstance(structure, (tuple, list)):
+        return all(map(is_lexicographic, structure))
+    kind = type(structure)
+    if not (dataclasses.is_dataclass(kind) and is_generated(kind.__lt__)):
+        return False
+    fields = dataclasses.fields(kind)
+    return all(each.compare and each.init and is_lexicographic(getattr(structure, each.name)) for each in fields)
+
+
+def _compared(text: Any, is_swapped: bool = False, is_negated: bool = False) -> Callable[[Any, Any], Any]:
+    """A comparison of staged lists. Outside of traces there are none."""
+    function = from_text(text)
+
+    def compare(one: Any, other: Any) -> Any:
+        if not isinstance(other, (list, StagedList)):
+            return NotImplemented
+        found = function(*((other, one) if is_swapped else (one, other)))
+        if not is_negated:
+            return found
+        return not found if type(found) is bool else flagged(logical_not(found))
+
+    return compare
+
+
+def _of_structures(text: Any, python: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of staged lists that looks for an element: of numbers and tensors that looks at all of them at once."""
+    function = from_text(text)
+
+    def search(items: StagedList, *arguments: Any) -> Any:
+        return (function if items.holds_structures else python)(items, *arguments)
+
+    return search
+
+
 def install() -> None:
     """Gives the functions that have a text their form in traces."""
     for module, text in ((heapq, heaps), (bisect, bisection)):
-        for name, function in vars(text).items():
-            if not name.startswith("_"):
-                OVERLOADS[getattr(module, name)] = from_text(function)
+        for name, function in _functions(text):
+            OVERLOADS[getattr(module, name)] = from_text(function)
+    for method in (StagedList.index, StagedList.remove, StagedList.count):
+        OVERLOADS[method] = _of_structures(getattr(lists, method.__name__), method)
+    kind: Any = StagedList
+    kind.__eq__, kind.__ne__ = _compared(lists.equal), _compared(lists.equal, is_negated=True)
+    kind.__lt__, kind.__gt__ = _compared(lists.less), _compared(lists.less, is_swapped=True)
+    kind.__le__, kind.__ge__ = _compared(lists.less_equal), _compared(lists.less_equal, is_swapped=True)
+
+
+def _functions(module: ModuleType) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in vars(module).items() if not name.startswith("_")]
