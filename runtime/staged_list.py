@@ -615,6 +615,8 @@ def resolved(value: Any) -> Any:
         return [resolved(item) for item in value] if staged is None else resolved(staged)
     if kind is tuple:
         return tuple([resolved(item) for item in value])
+    if hasattr(kind, "__as_result__"):
+        return value.__as_result__()
     return {key: resolved(item) for key, item in value.items()} if kind is dict else value
 
 

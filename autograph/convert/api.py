@@ -27,7 +27,7 @@ from autograph.convert.pipeline import convert_tree
 from autograph.errors import ConversionError, Location, UnconvertedWarning
 from autograph.operators.calls import CONVERTING, converted_form, install_converter, is_library, maker_of
 from autograph.operators.iterators import unwatched
-from autograph.operators.libraries import TEXTS
+from autograph.operators.libraries import TEXTS, package_of
 from autograph.operators.property_names import COMPARISONS, own_names, property_names
 from autograph.operators.state import read_cell
 from autograph.syntax.compiled import class_of
@@ -246,7 +246,7 @@ def _facts(function: FunctionType) -> _Facts:
     closure = [read_cell(cell) for cell in function.__closure__ or ()]
     seen = [] if is_library(function) else [*function.__globals__.values(), *closure]
     members = property_names(seen)
-    if (function.__globals__.get("__name__") or "").startswith(TEXTS):
+    if package_of(function.__globals__.get("__name__") or "") == TEXTS:
         members |= {*COMPARISONS, "__getitem__"}  # their operands may be anything
     if class_of(function) is not None and "<locals>" in function.__qualname__:
         members |= own_names(function.__code__.co_filename, function.__code__.co_firstlineno)

@@ -52,6 +52,9 @@ def len_(*arguments: Any, **options: Any) -> Any:
     if _len(arguments) == 1 and not options and isinstance(arguments[0], list | StagedList):
         items = arguments[0] if isinstance(arguments[0], StagedList) else moved(arguments[0])
         return _len(arguments[0]) if items is None else StagedNumber(items.size, items.size.dtype)
+    if _len(arguments) == 1 and (size_of := getattr(type(arguments[0]), "__staged_size__", None)) is not None:
+        size = size_of(arguments[0])
+        return _len(*arguments, **options) if size is None else StagedNumber(size, size.dtype)
     if _len(arguments) == 1 and not options and isinstance(arguments[0], Staged | RaggedTensor):
         rows = staged(arguments[0])
         count = _len(*arguments) if rows is None else rows.count()

@@ -28,7 +28,7 @@ import numpy as np
 
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.frames import warn
-from autograph.operators.libraries import LIBRARIES, TEXTS
+from autograph.operators.libraries import LIBRARIES, package_of
 from runtime.autodiff.custom import DECORATED
 from runtime.context import ctx
 from runtime.staged_list import moved
@@ -238,9 +238,7 @@ def is_library(function: FunctionType) -> bool:
 def is_library_code(code: CodeType, namespace: dict[str, Any]) -> bool:
     """The same, of code that runs with some globals."""
     module = namespace.get("__name__") or ""
-    if module.startswith(TEXTS):
-        return False
-    if module.partition(".")[0] in LIBRARIES:
+    if package_of(module) in LIBRARIES:
         return True
     filename = code.co_filename
     if filename.startswith("<frozen "):

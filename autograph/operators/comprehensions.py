@@ -139,6 +139,8 @@ def drained(iterable: Any, may_stop: bool = False) -> Any:
     if isinstance(iterable, StagedList):
         refuse_outdated(iterable)
         return iterable.taken()
+    if (items_of := getattr(type(iterable), "__staged_list__", None)) is not None:
+        return items_of(iterable)
     if isinstance(iterable, StandsForString):
         characters, known = staged(iterable), cast(Any, iterable)
         return list(known) if characters is None else characters.lists[0]

@@ -16,7 +16,7 @@ from typing import Any
 from autograph.operators.attributes import ContextValue, identity, inherited
 from autograph.operators.iterators import Positioned
 from autograph.operators.left_numbers import note_number
-from autograph.operators.libraries import LIBRARIES
+from autograph.operators.libraries import LIBRARIES, package_of
 from autograph.operators.makeup import makeup_of
 from autograph.operators.state import UNSET, Slot
 from runtime.by_code import remembered
@@ -190,17 +190,17 @@ def names_of(code: CodeType) -> Names:
 
 def is_library(module: Any) -> bool:
     """Whether a module, by its name, is one of a library's whose functions run as they are, or unknown."""
-    return not isinstance(module, str) or module.partition(".")[0] in LIBRARIES or module == "builtins"
+    return not isinstance(module, str) or package_of(module) in LIBRARIES or module == "builtins"
 
 
 def is_ours(module: str) -> bool:
     """Whether a module, by its name, is one of this project's."""
-    return module.partition(".")[0] in ("autograph", "runtime")
+    return package_of(module) in ("autograph", "runtime")
 
 
 def is_users(module: Any) -> bool:
     """Whether a module, by its name, is neither such a library's nor the standard library's."""
-    return not is_library(module) and module.partition(".")[0] not in sys.stdlib_module_names
+    return not is_library(module) and package_of(module) not in sys.stdlib_module_names
 
 
 def is_internal(owner: Any, name: str) -> bool:

@@ -6,6 +6,7 @@ an int or a float, and a variable that is None on some ways is None there.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from autograph.errors import StagingTypeError, user_location
 from autograph.operators.absence import NONE, absences, none_test, outer_source, plain
 from autograph.operators.choices import Alternatives, Choice
+from autograph.standard_library.deques import Deque
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.elementwise.compare import equal, logical_and, logical_not, where
@@ -131,6 +133,8 @@ def _is_instance(value: Any, classes: Any) -> Any:
         return issubclass(kind_of(value), classes)
     if isinstance(value, WritableArray):
         return isinstance(value, classes) or isinstance(np.empty(0), classes)
+    if type(value) is Deque:
+        return isinstance(value, classes) or issubclass(deque, classes)
     flag = flag_of(value)
     if flag is None:
         return _of_either(value, lambda each: _is_instance(each, classes), "isinstance", isinstance(value, classes))
@@ -177,6 +181,8 @@ def type_of_value(*arguments: Any, **options: Any) -> Any:
 def _type(value: Any) -> type:
     if type(value) is StagedNumber or is_text(value):
         return kind_of(value)
+    if type(value) is Deque:
+        return deque
     flag = flag_of(value)
     if flag is None:
         return _of_either(value, _type, "type", type(value))

@@ -133,7 +133,7 @@ class RaggedItems(Staged):
 class ListItems(Staged):
     """A staged list, as it is at each step: it may change while a loop runs over it."""
 
-    def __init__(self, items: StagedList, start: int = 0) -> None:
+    def __init__(self, items: StagedList, start: Any = 0) -> None:
         self.items = items
         self.start = start
 
@@ -142,10 +142,14 @@ class ListItems(Staged):
         return [self.items]
 
     def count(self) -> Any:
-        return self.items.size - self.start if self.start else self.items.size
+        return self.items.size if self._is_whole else self.items.size - self.start
 
     def item(self, index: Any) -> Any:
-        return self.items.item(index + self.start if self.start else index)
+        return self.items.item(index if self._is_whole else index + self.start)
+
+    @property
+    def _is_whole(self) -> bool:
+        return type(self.start) is int and self.start == 0
 
 
 class StagedRange(Staged):

@@ -15,13 +15,18 @@ LIBRARIES = frozenset({
     "_pytest", "coverage", "execnet", "hypothesis", "pluggy", "pytest", "xdist",
 })  # fmt: skip
 # Modules of ours that are written to be converted.
-TEXTS = "autograph.standard_library."
+TEXTS = "autograph.standard_library"
 _OURS = frozenset({"autograph", "runtime"})  # methods of our `Module`s are the user's
+
+
+def package_of(module: str) -> str:
+    """The top-level package of a module; what is written to be converted is a package of its own."""
+    return TEXTS if module.startswith(TEXTS) else module.partition(".")[0]
 
 
 def is_library_module(name: str) -> bool:
     """Whether a module belongs to the standard library, the numerical libraries or this project."""
-    root = name.partition(".")[0]
+    root = package_of(name)
     return root in LIBRARIES or root in sys.stdlib_module_names
 
 

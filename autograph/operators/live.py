@@ -33,6 +33,7 @@ from typing import Any
 
 from autograph.errors import StagingError, is_own_file, user_location
 from autograph.operators.attributes import attributes_of
+from autograph.operators.libraries import package_of
 from autograph.operators.state import Block, read_cell
 from runtime.bytecode import read_after, read_from, read_in_expression
 from runtime.interpreter import SEES_ITERATORS, referents, understands
@@ -259,7 +260,7 @@ def places_of(held: Any) -> Any:
         return tuple(gc.get_referents(held))
     if kind.__module__ == _ITERABLES:
         return attributes_of(held)
-    if isinstance(held, (type, ModuleType)) or kind.__module__.partition(".")[0] in _OTHERS:
+    if isinstance(held, (type, ModuleType)) or package_of(kind.__module__) in _OTHERS:
         return None
     return attributes_of(held)
 

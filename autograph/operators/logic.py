@@ -13,11 +13,12 @@ from autograph.operators.selecting import select
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.staged_strings import contains as contains_text
 from autograph.operators.staged_strings import is_staged_text
-from autograph.operators.standard_library import as_staged_list, contains
+from autograph.operators.standard_library import as_staged_list, contains, items_of_deque
 from autograph.operators.state import Block
 from autograph.operators.structure import children
 from autograph.operators.symbolic import DECIDED, UNSTAGED, symbolic, truth
 from autograph.operators.unbound import as_unbound_local
+from autograph.standard_library.deques import Deque
 from runtime.context import ctx
 
 
@@ -150,6 +151,8 @@ def in_(item: Any, container: Any) -> Any:
         return select(container, lambda each: in_(item, each))
     if is_staged_text(container) or (type(container) is str and is_staged_text(item)):
         return contains_text(container, item)
+    if ctx.builder is not None and type(container) is Deque:
+        container = items_of_deque(container)
     many = as_staged_list(container) if ctx.builder is not None else None
     if many is not None and not many.is_generator:
         return contains(item, many)

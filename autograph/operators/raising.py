@@ -22,7 +22,8 @@ from autograph.operators.state import Slot
 from autograph.operators.swallowing import catches, swallower, tries
 from runtime import nest
 from runtime.context import ctx
-from runtime.errors import OperatorNotAllowedInGraphError
+from runtime.errors import OperatorNotAllowedInGraphError, is_own_file
+from runtime.graph.callers import user_span
 from runtime.interpreter import is_raise
 from runtime.ops.control import raise_op
 from runtime.ops.convert import is_tensor_like
@@ -178,7 +179,9 @@ def stage_raise(error: BaseException) -> bool:
     _refuse_managers(error)
     _refuse_clauses(error)
     code = traceback.tb_frame.f_code
-    raise_op(error, (code.co_filename, traceback.tb_lineno, code.co_name))
+    # What a converted function of the standard library raises has its place where the user calls that.
+    is_own = is_own_file(code.co_filename)
+    raise_op(error, user_span() if is_own else (code.co_filename, traceback.tb_lineno, code.co_name))
     return True
 
 

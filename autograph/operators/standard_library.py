@@ -7,21 +7,25 @@ when the program runs. Outside of traces Python's own functions run.
 from __future__ import annotations
 
 import bisect
+import collections
 import dataclasses
 import functools
 import heapq
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from autograph.operators.builtins import OVERLOADS
-from autograph.operators.calls import maker_of
+from autograph.operators.calls import converted_form, maker_of
+from autograph.operators.iterables import ListItems
 from autograph.operators.property_names import is_generated
 from autograph.standard_library import bisection, heaps, lists
+from autograph.standard_library.deques import Deque
 from runtime import nest
 from runtime.ops.elementwise.compare import logical_not
 from runtime.ops.flags import flagged
-from runtime.staged_list import StagedList, moved
+from runtime.ops.staged_number import as_number
+from runtime.staged_list import StagedList, moved, resolved
 
 
 def from_text(function: Any) -> Callable[..., Any]:
@@ -101,6 +105,65 @@ def install() -> None:
     kind.__eq__, kind.__ne__ = _compared(lists.equal), _compared(lists.equal, is_negated=True)
     kind.__lt__, kind.__gt__ = _compared(lists.less), _compared(lists.less, is_swapped=True)
     kind.__le__, kind.__ge__ = _compared(lists.less_equal), _compared(lists.less_equal, is_swapped=True)
+
+
+    OVERLOADS[collections.deque] = lambda *arguments, **options: converted_form(Deque)(*arguments, **options)
+    staged_deque: Any = Deque
+    for name, function in list(vars(Deque).items()):
+        if name.startswith("__") and type(function) is FunctionType and name != "__init__":
+            setattr(Deque, name, from_text(function))  # Python calls it
+    staged_deque.__staged_list__, staged_deque.__staged_size__ = items_of_deque, _size_of_deque
+    staged_deque.__staged_items__ = _run_over_deque
+    staged_deque.__iter__ = lambda self: iter(items_of_deque(self))
+    staged_deque.__reversed__ = lambda self: reversed(items_of_deque(self))
+    staged_deque.__len__ = lambda self: len(items_of_deque(self))
+    staged_deque.__repr__ = lambda self: f"deque({items_of_deque(self)})"
+    staged_deque.__as_result__ = lambda self: DequeResult(self.maxlen, resolved(items_of_deque(self)))
+
+
+def _contents(queue: Deque) -> tuple[StagedList | None, Any]:
+    """The staged list that holds a deque's items, and where they start; None if both are known."""
+    items, head = as_staged_list(queue.items), as_number(queue.head)
+    if items is None and not queue.items:
+        return None, 0  # until a loop has appended to it
+    if items is None and type(head) is not int:
+        items = StagedList(queue.items)
+    return items, head
+
+
+def items_of_deque(queue: Deque) -> Any:
+    """The items as a list of their own."""
+    items, head = _contents(queue)
+    return queue.items[head:] if items is None else items[head:]
+
+
+def _size_of_deque(queue: Deque) -> Any:
+    """The number of items as a tensor, or None if it is known."""
+    items, head = _contents(queue)
+    if items is None:
+        return None
+    return items.size if type(head) is int and head == 0 else items.size - head
+
+
+def _run_over_deque(queue: Deque) -> ListItems | None:
+    items, head = _contents(queue)
+    return None if items is None else ListItems(items, head)
+
+
+class DequeResult:
+    """A deque among the results of a function: arrives outside as Python's."""
+
+    def __init__(self, maxlen: int | None, items: Any) -> None:
+        self.maxlen = maxlen
+        self.items = items
+
+    def __tf_flatten__(self) -> tuple[Any, tuple[Any, ...]]:
+        return self.maxlen, (self.items,)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Any) -> Any:
+        (items,) = components
+        return collections.deque(items, metadata) if type(items) is list else cls(metadata, items)
 
 
 def _functions(module: ModuleType) -> list[tuple[str, Any]]:

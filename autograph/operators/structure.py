@@ -20,6 +20,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from autograph.operators.attributes import twin
+from autograph.operators.libraries import package_of
 from autograph.operators.state import UNSET
 from runtime.context import ctx
 from runtime.extension_types.static import Static
@@ -52,7 +53,7 @@ def open_class(one: Any, other: Any) -> bool:
         vars(base).get("__slots__") for base in kind.__mro__
     ):
         return False
-    if kind.__module__.partition(".")[0] in ("autograph", "runtime", "numpy", "builtins") or children(one) is not None:
+    if package_of(kind.__module__) in ("autograph", "runtime", "numpy", "builtins") or children(one) is not None:
         return False
     if list(attributes[0]) != list(attributes[1]):  # type: ignore[arg-type]
         return False

@@ -79,6 +79,9 @@ def truth(value: Any) -> SymbolicTensor | None:
     if isinstance(value, Choice):
         decided = truth_of(value)
         return None if type(decided) is bool else decided
+    if (size_of := getattr(kind, "__staged_size__", None)) is not None:
+        size = size_of(value)
+        return None if size is None else size > 0
     staged = value if kind is StagedList else moved(value)
     return symbolic(value) if staged is None else staged.size > 0  # type: ignore[return-value]
 
