@@ -185,6 +185,11 @@ def stage_raise(error: BaseException) -> bool:
     return True
 
 
+def is_of_program(error: BaseException) -> bool:
+    """Whether an error that leaves a traced block would become part of the program."""
+    return isinstance(error, AlwaysRaises) or _raise_statement(error) is not None
+
+
 def _raise_statement(error: BaseException) -> TracebackType | None:
     """Where a ``raise`` statement of the user's raised an error, or Python in the user's code, or None."""
     traceback = error.__traceback__

@@ -12,7 +12,7 @@ from autograph.operators.frame import Frame
 from autograph.operators.iterators import taking_all_from
 from autograph.operators.objects import compares_by_identity
 from autograph.operators.objects import same as identical
-from autograph.operators.raising import keeps_refusals
+from autograph.operators.raising import is_of_program, keeps_refusals
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.state import Block
 from autograph.operators.symbolic import (
@@ -87,8 +87,15 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
         frame = Frame((other,)) if "converted_call" in other.__code__.co_names else None
         settle_elements()
         operand = _Operand(result, other, word)
-        region = trace_region(word, operand.traced)
-        if frame is not None and frame.changes():
+        try:
+            region = trace_region(word, operand.traced)
+            in_branch = frame is not None and frame.changes()
+        except Exception as error:  # as in a branch: the program raises it where the ones before ask for the operand
+            if not is_of_program(error):
+                raise
+            in_branch = True
+        if in_branch:
+            frame = Frame((other,)) if frame is None else frame
             frame.restore()
             result = _with_changes(result, other, word, frame)
             continue
