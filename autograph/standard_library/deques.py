@@ -50,8 +50,16 @@ class Deque:
     def _drop_first(self):
         self.head += 1
         if self.head >= 32 and 2 * self.head >= len(self.items):
-            del self.items[: self.head]
-            self.head = 0
+            self._move_to_start()
+
+    def _move_to_start(self):
+        """Moves the items to the list's start; one by one, so that it keeps the memory that it has."""
+        count = len(self.items) - self.head
+        for place in range(count):
+            self.items[place] = self.items[self.head + place]
+        for _ in range(self.head):
+            self.items.pop()
+        self.head = 0
 
     def extend(self, iterable):
         for each in list(iterable):
