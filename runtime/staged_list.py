@@ -40,7 +40,7 @@ Numbers = tuple[DType | None, ...] | None
 # Why code that isn't converted can't use such a list, and what to do.
 IS_STAGED = (
     "a list that a loop or branch on tensors changes becomes part of the program and is no longer a Python list, so "
-    "code that isn't converted (heapq, bisect, random, C extensions) can't use it"
+    "code that isn't converted (random, itertools, C extensions) can't use it"
 )
 IN_PYTHON = (
     "to sort it, write `ag.sort(ag.stack(items))`; to keep a Python list, change it only in loops over Python values, "

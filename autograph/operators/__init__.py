@@ -29,8 +29,8 @@ from autograph.operators.special_methods import (
     set_attribute,
     set_item,
 )
-from autograph.operators.standard_library import install as _install_standard_library
 from autograph.operators.staged_texts import install as _install_texts
+from autograph.operators.standard_library import install as _install_standard_library
 from autograph.operators.texts import formatted, percent, shown, text
 from autograph.operators.unconverted import explanation
 from runtime.tracebacks import drop_frames

@@ -18,8 +18,8 @@ from autograph.errors import StagingTypeError, user_location
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.calls import attribute, converted_form, install_methods, install_search
 from autograph.operators.choices import Alternatives, Choice, TextChoice, among, holds, refuse
-from autograph.operators.conditional import if_exp
 from autograph.operators.iterables import ListItems
+from autograph.operators.keys import get
 from autograph.operators.objects import as_key, refuse_copies
 from autograph.operators.selecting import call, raise_at_run_time, select, selected
 from autograph.operators.special_methods import BINARY, COMPARISONS, operate, operate_alone
@@ -27,8 +27,6 @@ from autograph.operators.staged_strings import (
     call_method,
     character,
     characters,
-    is_staged_text,
-    key_among,
     percent_of,
     refused,
 )
@@ -173,15 +171,6 @@ def _by_identity(function: Callable[[Any], int]) -> Callable[[Any], Any]:
     return called
 
 
-def _get(owner: dict[Any, Any], key: Any, default: Any = None) -> Any:
-    """``owner.get(key, default)``"""
-    key = as_key(key, "get")
-    if is_staged_text(key) and not isinstance(key, Choice):
-        found, is_there = key_among(owner, key)
-        return if_exp(is_there, lambda: _get(owner, found), lambda: default) if found is not None else default
-    return select(key, lambda each: owner.get(each, default)) if isinstance(key, Choice) else owner.get(key, default)
-
-
 def install() -> None:
     """Gives `Choice` its methods, and the functions of Python's that take choices their form in traces."""
     methods: dict[str, Any] = {
@@ -232,4 +221,4 @@ def install() -> None:
     ):
         OVERLOADS[function] = _with_each(OVERLOADS.get(function, function))
     OVERLOADS[EnumMeta.__call__] = _member
-    OVERLOADS[dict.get] = _get
+    OVERLOADS[dict.get] = get

@@ -19,12 +19,13 @@ from autograph.operators.builtins import OVERLOADS
 from autograph.operators.choices import Choice
 from autograph.operators.containers import become_staged, is_listed
 from autograph.operators.frame import Frame
+from autograph.operators.keys import at_key, is_unknown, key_to_change
 from autograph.operators.live import rebind
 from autograph.operators.objects import as_key
 from autograph.operators.raising import keeps_refusals
 from autograph.operators.selecting import call, select
 from autograph.operators.staged_if import stage_branches
-from autograph.operators.staged_strings import character, is_staged_text, key_among
+from autograph.operators.staged_strings import character, is_staged_text
 from autograph.operators.structure import is_mutable
 from autograph.operators.symbolic import is_tensorable, symbolic
 from runtime.context import ctx
@@ -58,8 +59,8 @@ def look_up(owner: Any, index: Any) -> Any:
     index = as_key(index, "[]")
     if type(owner) is str and ctx.builder is not None:
         return character(owner, index)
-    if isinstance(owner, dict) and is_staged_text(index) and not isinstance(index, Choice):
-        index, _ = key_among(owner, index, KeyError("a string that no key is equal to"))
+    if isinstance(owner, dict) and is_unknown(index):
+        return at_key(owner, index)
     if isinstance(index, Choice):
         return select(index, lambda each: owner[each])
     if type(index) is tuple:
@@ -74,7 +75,7 @@ def look_up(owner: Any, index: Any) -> Any:
 def _item(owner: Any, index: Any) -> Any:
     if type(owner) is str:
         return character(owner, index)
-    if isinstance(index, Choice) or is_staged_text(index) or type(index) is tuple:
+    if isinstance(index, Choice) or is_staged_text(index) or type(index) is tuple or isinstance(owner, dict):
         return look_up(owner, index)
     index = as_number(index)
     if type(owner) is ndarray and ctx.builder is not None:
@@ -143,27 +144,18 @@ class _Entries:
         return look_up(self.owner, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        key = _known_key(self.owner, as_key(key, "[]"))
+        key = key_to_change(self.owner, key)
         if isinstance(key, Choice):
             call(key, lambda each: self.owner.__setitem__(each, value), self.owner, value)
         else:
             self.owner[key] = value
 
     def __delitem__(self, key: Any) -> None:
-        key = _known_key(self.owner, as_key(key, "[]"))
+        key = key_to_change(self.owner, key)
         if isinstance(key, Choice):
             call(key, self.owner.__delitem__, self.owner)
         else:
             del self.owner[key]
-
-
-def _known_key(owner: dict[Any, Any], key: Any) -> Any:
-    """A key at which an entry is changed: for a string that isn't known one of those that are there."""
-    is_known = isinstance(key, Choice) and all(each in owner for each in key.ag_alternatives)
-    if not is_staged_text(key) or is_known or not any(type(each) is str for each in owner):
-        return key
-    error = KeyError("a dictionary gets no new key from a string that is known only when the program runs")
-    return key_among(owner, key, error)[0]
 
 
 class _ChosenItems:

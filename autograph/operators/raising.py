@@ -33,7 +33,7 @@ _OWN = ("autograph", "runtime")
 # What Python raises for values that don't depend on tensors, and so whenever the program gets there.
 _CERTAIN = (IndexError, KeyError, ZeroDivisionError)
 # Operators do what Python does where nothing is staged, and so their errors are the user's.
-_STANDING_FOR_PYTHON = ("autograph.operators.items", "autograph.operators.calls", __name__)
+_STANDING_FOR_PYTHON = ("autograph.operators.items", "autograph.operators.calls", "autograph.operators.keys", __name__)
 
 
 _Operator = TypeVar("_Operator", bound=Callable[..., Any])

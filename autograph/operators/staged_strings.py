@@ -19,16 +19,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from autograph.errors import StagingTypeError, user_location
-from autograph.operators.choices import Alternatives, Choice, TextChoice, as_string
+from autograph.operators.choices import Choice, TextChoice, as_string
 from autograph.operators.host_calls import run_anew
 from autograph.operators.iterables import ListItems
 from autograph.operators.raising import refuse_to_catch
-from autograph.operators.selecting import raise_at_run_time, select
+from autograph.operators.selecting import select
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.context import ctx
 from runtime.ops.convert import convert_to_tensor, has_dtype
-from runtime.ops.elementwise.compare import equal, logical_not, logical_or, not_equal, where
+from runtime.ops.elementwise.compare import equal, logical_not, not_equal
 from runtime.ops.flags import flagged, is_flag
 from runtime.ops.staged_number import StagedNumber, is_number, is_text
 from runtime.ops.strings.staged_string import AS_STR, StagedString, StagedText, decoded
@@ -159,23 +159,6 @@ def contains(text: Any, part: Any) -> Any:
 def represented(text: Any, function: Callable[[Any], str]) -> Any:
     """``repr(text)`` or ``ascii(text)``."""
     return asked(function, text, result="")
-
-
-def key_among(owner: dict[Any, Any], key: Any, error: Exception | None = None) -> tuple[Any, Any]:
-    """The key of a dictionary that a string is equal to, and whether there is one; without one it raises an error."""
-    keys = Alternatives.of(*[each for each in owner if type(each) is str])
-    if not keys:
-        if error is not None:
-            raise_at_run_time(error, unless=convert_to_tensor(False))
-        return None, False
-    tensor = key.wide()
-    index, found = convert_to_tensor(0, dtypes.int32), convert_to_tensor(False)
-    for position, each in enumerate(keys):
-        same = equal(tensor, each)
-        index, found = where(same, position, index), logical_or(found, same)
-    if error is not None:
-        raise_at_run_time(error, unless=found)
-    return (keys[0] if len(keys) == 1 else Choice(index, keys)), found
 
 
 # --- operators -----------------------------------------------------------------------------------------------------
