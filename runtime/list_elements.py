@@ -11,6 +11,14 @@ class Elements:
     A position is a scalar tensor.
     """
 
+    def taken_apart(self, value: Any) -> Any:
+        """A value that is to be an element as a structure of tensors and numbers."""
+        return value
+
+    def put_together(self, structure: Any) -> Any:
+        """The value that has been taken apart to such a structure."""
+        return structure
+
     def settle(self, items: Any) -> None:
         """A list is about to be read: it may have to take what has changed in containers that are its elements."""
 

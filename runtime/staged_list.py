@@ -71,7 +71,7 @@ class StagedList(ListMethods):
 
     def __init__(self, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None) -> None:
         items = [_element(item) for item in items]
-        everything = [*items, *more]  # those to come may belong to another trace: only their types count here
+        everything = [*items, *map(self.elements.taken_apart, more)]  # those to come may belong to another trace: only their types count here
         if like is None and not everything:
             raise ValueError("a list without elements has no element type")
         self._like = _template(everything[0]) if like is None else like._like
@@ -161,7 +161,7 @@ class StagedList(ListMethods):
 
     @property
     def holds_structures(self) -> bool:
-        """Whether an element consists of several tensors, or of one in a container: no tensor has the elements' rows."""
+        """Whether an element is a container of tensors: no tensor has the elements' rows."""
         return self._like is not None
 
     @property
@@ -233,7 +233,9 @@ class StagedList(ListMethods):
         return TensorType(type_.dtype, (None if count is None else int(count), *type_.shape))
 
     def _pack(self, parts: Sequence[Any]) -> Any:
-        return parts[0] if self._like is None else nest.pack_sequence_as(self._like, parts)
+        if self._like is None:
+            return parts[0]
+        return self.elements.put_together(nest.pack_sequence_as(self._like, parts))
 
     def _parts(self, value: Any) -> list[Tensor]:
         """The tensors of an element that is to be stored."""
@@ -492,7 +494,7 @@ def _element(value: Any) -> Any:
     staged = moved(value)
     if staged is not None:
         value = staged
-    return value.rows() if isinstance(value, StagedList) else value
+    return value.rows() if isinstance(value, StagedList) else StagedList.elements.taken_apart(value)
 
 
 def _leaves(item: Any) -> list[Any]:

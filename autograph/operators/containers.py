@@ -22,6 +22,7 @@ from autograph.errors import Location, StagingError, StagingTypeError, user_loca
 from autograph.operators.aliases import is_exchanged
 from autograph.operators.choices import holds_choice
 from autograph.operators.live import is_run_over
+from autograph.operators.records import take_apart
 from autograph.operators.state import Slot, read_cell, text_of
 from autograph.operators.structure import children, is_frozen, rebuild
 from runtime.context import ctx
@@ -261,7 +262,8 @@ def staged_list(
 ) -> StagedList:
     """A staged list of ``items``. Raises StagingTypeError when they, and those to come, can't share a type."""
     items = [without_refs(item) for item in items]
-    if any(holds_choice(without_refs(item)) for item in (*items, *more)):
+    more = [without_refs(item) for item in more]
+    if any(holds_choice(take_apart(item)) for item in (*items, *more)):
         raise StagingTypeError(
             f"'{label}' gets or loses elements in a branch or loop on tensors, and members of an enum are among them",
             location=user_location(),
@@ -269,7 +271,7 @@ def staged_list(
             fix="put the `.value` of the members into it, and `Phase(value)` gives the member again",
         )
     try:
-        made = StagedList(items, [without_refs(item) for item in more], like)
+        made = StagedList(items, more, like)
     except (TypeError, ValueError) as error:
         label = label[1:].replace("'", "", 1) if label.startswith("'") else label
         raise StagingTypeError(

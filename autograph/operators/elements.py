@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 from autograph.errors import StagingError, is_own_file, user_location
 from autograph.operators.live import is_in_variable, is_live, is_read_in
+from autograph.operators.records import put_together, take_apart
 from autograph.operators.structure import children, flatten, is_mutable
 from autograph.operators.symbolic import same_python_value
 from autograph.operators.waiting import Expression, are_running, expressions_with
@@ -141,6 +142,9 @@ def _region(builder: Any = None) -> _Region:
 
 class _Watch(Elements):
     """What staged lists tell of their elements while a program is traced."""
+
+    taken_apart = staticmethod(take_apart)
+    put_together = staticmethod(put_together)
 
     def settle(self, items: StagedList) -> None:
         if ctx.builder is None:

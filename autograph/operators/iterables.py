@@ -475,7 +475,11 @@ def range_(*arguments: Any, **options: Any) -> Any:
             name = convert_to_tensor(bound).dtype.name
             raise TypeError(f"'{name}' tensor cannot be interpreted as an integer in range()")
     if not any(map(has_dtype, (start, stop, step))):
-        start, stop, step = (each.tensor if type(each) is StagedNumber else each for each in (start, stop, step))
+        is_mixed = len({each.tensor.dtype for each in (start, stop, step) if type(each) is StagedNumber}) > 1
+        start, stop, step = (
+            each if type(each) is not StagedNumber else each.to(dtypes.int64) if is_mixed else each.tensor
+            for each in (start, stop, step)
+        )
     return StagedRange(start, stop, step, of_numbers=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from autograph.operators.absence import none_test
 from autograph.operators.choices import Choice
 from autograph.operators.deciding import decided
-from autograph.operators.objects import as_key, compares_by_identity, refuse_copies, same
+from autograph.operators.objects import as_key, comparable, compares_by_identity, refuse_copies, same
 from autograph.operators.selecting import select
 from autograph.operators.staged_logic import stage_and, stage_contains, stage_not, stage_or
 from autograph.operators.staged_strings import contains as contains_text
@@ -131,8 +131,11 @@ def compare(left: Any, comparison: str, right: Any) -> Any:
     function = _COMPARISONS[comparison]
     if ctx.builder is None:
         return function(left, right)
-    refuse_copies(comparison, left)
-    refuse_copies(comparison, right)
+    if comparison in ("==", "!="):
+        refuse_copies(comparison, left)
+        refuse_copies(comparison, right)
+    else:
+        left, right = comparable(left, right)
     return decided(lambda: function(left, right), comparison)
 
 

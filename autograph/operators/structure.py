@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, EnumMeta
 from types import FunctionType, ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from autograph.operators.attributes import twin
 from autograph.operators.libraries import package_of
@@ -95,7 +95,8 @@ class New(Which):
         self.is_outside = is_outside
 
 
-# By root builder and id the objects of a trace with what they stand for: a `Which`, or a choice of some.
+# By root builder and id the objects of a trace with what they stand for: a `Which`, or a choice of some. Copies live no
+# longer than the program uses them: elements.py counts their references.
 _identities: WeakKeyDictionary[Any, dict[int, tuple[Any, Any]]] = WeakKeyDictionary()
 
 
@@ -120,14 +121,14 @@ def which(value: Any) -> Any:
     """The object that one stands for, as a `Which` or a choice of some."""
     known = _known_identities()
     found = known.get(id(value))
-    if found is None:
-        found = known[id(value)] = value, Which(value)
+    if found is None or found[0]() is not value:
+        found = known[id(value)] = ref(value), Which(value)
     return found[1]
 
 
 def stands_for(copy: Any, identity: Any) -> None:
     """Notes which object a copy stands for."""
-    _known_identities()[id(copy)] = copy, identity
+    _known_identities()[id(copy)] = ref(copy), identity
 
 
 def children(value: Any) -> Sequence[tuple[str, Any]] | None:
