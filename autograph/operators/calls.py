@@ -40,7 +40,7 @@ Converter = Callable[[FunctionType], "Maker | None"]
 _STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _THIRD_PARTY = ("site-packages", "dist-packages")
 # Methods of Python's lists that have a staged form.
-_STAGED_METHODS = frozenset({"extend", "insert", "pop", "sort"})
+_STAGED_METHODS = frozenset({"count", "extend", "index", "insert", "pop", "remove", "sort"})
 
 _WARN = warnings.warn
 OVERLOADS[_WARN] = warn

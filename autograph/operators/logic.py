@@ -20,6 +20,10 @@ from autograph.operators.symbolic import DECIDED, UNSTAGED, symbolic, truth
 from autograph.operators.unbound import as_unbound_local
 from autograph.standard_library.deques import Deque
 from runtime.context import ctx
+from runtime.ops.elementwise.compare import logical_and, logical_not, logical_or
+from runtime.ops.flags import flagged
+from runtime.ops.staged_number import is_number
+from runtime.tensor import SymbolicTensor
 
 
 def and_(first: Any, second: Block, *others: Block) -> Any:
@@ -136,7 +140,48 @@ def compare(left: Any, comparison: str, right: Any) -> Any:
         refuse_copies(comparison, right)
     else:
         left, right = comparable(left, right)
+    if type(left) is tuple and type(right) is tuple and all(map(_are_scalars, left, right)):
+        return _compare_scalars(left, comparison, right)
     return decided(lambda: function(left, right), comparison)
+
+
+def _are_scalars(one: Any, other: Any) -> bool:
+    """Whether two values are numbers or scalar tensors, so that comparing them can't fail at run time."""
+    return all(is_number(each) or (type(each) is SymbolicTensor and each._shape == ()) for each in (one, other))
+
+
+def _compare_scalars(left: tuple[Any, ...], comparison: str, right: tuple[Any, ...]) -> Any:
+    """The same of tuples of scalars, without branches: ``a < c or (a == c and b < d)``."""
+    function = _COMPARISONS[comparison]
+    if comparison in ("==", "!="):
+        found: Any = len(left) == len(right)
+        for one, other in zip(left, right) if found else ():
+            found = _both(found, one is other or one == other)
+        return found == (comparison == "==") if type(found) is bool else _flag(found, comparison == "!=")
+    found = function(len(left), len(right))
+    strict = _COMPARISONS[comparison[0]]
+    for one, other in reversed(list(zip(left, right))):
+        if one is not other:
+            found = _either(strict(one, other), _both(one == other, found))
+    return found
+
+
+def _flag(tensor: Any, is_negated: bool) -> Any:
+    return flagged(logical_not(tensor) if is_negated else tensor)
+
+
+def _both(one: Any, other: Any) -> Any:
+    if type(one) is bool or type(other) is bool:
+        known, rest = (one, other) if type(one) is bool else (other, one)
+        return rest if known else False
+    return logical_and(one, other)
+
+
+def _either(one: Any, other: Any) -> Any:
+    if type(one) is bool or type(other) is bool:
+        known, rest = (one, other) if type(one) is bool else (other, one)
+        return True if known else rest
+    return logical_or(one, other)
 
 
 _HASHED = (dict, set, frozenset)

@@ -145,7 +145,7 @@ class _Operand:
         self.is_flag = False
 
     def traced(self) -> list[Any]:
-        value = run(self.function)
+        value = _or_truth(run(self.function))
         self.is_flag = is_flag(value)
         if is_tensorable(value) and type_of(value).shape == () == type_of(self.before).shape:
             self.number = common_number(self.before, value)
@@ -168,9 +168,7 @@ def _with_changes(first: Any, other: Block, word: str, frame: Frame) -> Any:
 def _operand(value: Any, word: str) -> Any:
     if isinstance(value, (bool, int, float)):
         return convert_to_tensor(value)
-    if isinstance(value, list | StagedList):
-        decided = truth(value)  # whether a staged list has elements
-        value = value if decided is None else decided
+    value = _or_truth(value)
     if not is_tensor_like(value):
         raise StagingTypeError(
             f"an operand of `{word}` is {describe(value)} beside a tensor",
@@ -179,6 +177,14 @@ def _operand(value: Any, word: str) -> Any:
             fix="compare it with something, so that every operand is a boolean",
         )
     return convert_to_tensor(value)
+
+
+def _or_truth(value: Any) -> Any:
+    """Whether a list or deque of the program has elements; any other value itself."""
+    if isinstance(value, list | StagedList) or hasattr(type(value), "__staged_size__"):
+        decided = truth(value)
+        return value if decided is None else decided
+    return value
 
 
 def _boolean(tensor: Any, word: str) -> Any:

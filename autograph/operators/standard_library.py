@@ -19,6 +19,8 @@ from autograph.operators.builtins import OVERLOADS
 from autograph.operators.calls import converted_form, maker_of
 from autograph.operators.iterables import ListItems
 from autograph.operators.property_names import is_generated
+from autograph.operators.structure import flatten
+from autograph.operators.symbolic import symbolic
 from autograph.standard_library import bisection, heaps, lists
 from autograph.standard_library.deques import Deque
 from runtime import nest
@@ -84,6 +86,20 @@ def _compared(text: Any, is_swapped: bool = False, is_negated: bool = False) -> 
     return compare
 
 
+def _of_known(text: Any, python: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of Python's lists, with tensors among the items or in what is looked for."""
+    function = from_text(text)
+
+    def search(items: list[Any], *arguments: Any) -> Any:
+        return (function if _holds_symbolic(items) or _holds_symbolic(arguments) else python)(items, *arguments)
+
+    return search
+
+
+def _holds_symbolic(value: Any) -> bool:
+    return any(symbolic(leaf) is not None for _, leaf in flatten(value))
+
+
 def _of_structures(text: Any, python: Callable[..., Any]) -> Callable[..., Any]:
     """A method of staged lists that looks for an element: of numbers and tensors that looks at all of them at once."""
     function = from_text(text)
@@ -99,8 +115,10 @@ def install() -> None:
     for module, text in ((heapq, heaps), (bisect, bisection)):
         for name, function in _functions(text):
             OVERLOADS[getattr(module, name)] = from_text(function)
-    for method in (StagedList.index, StagedList.remove, StagedList.count):
-        OVERLOADS[method] = _of_structures(getattr(lists, method.__name__), method)
+    for name in ("index", "remove", "count"):
+        method, of_list = getattr(StagedList, name), getattr(list, name)
+        OVERLOADS[method] = _of_structures(getattr(lists, name), method)
+        OVERLOADS[of_list] = _of_known(getattr(lists, name), of_list)
     kind: Any = StagedList
     kind.__eq__, kind.__ne__ = _compared(lists.equal), _compared(lists.equal, is_negated=True)
     kind.__lt__, kind.__gt__ = _compared(lists.less), _compared(lists.less, is_swapped=True)
