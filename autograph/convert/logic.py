@@ -6,6 +6,7 @@
     best == None           →      ag__.equals_none(best)
     phase is Phase.BUSY    →      ag__.is_(phase, Phase.BUSY)
     (a, b) < best          →      ag__.compare((a, b), '<', best)
+    heap[i] < heap[k]      →      ag__.operate(heap[i], '<', heap[k])
 
 An operand that binds a name (``:=``) or suspends its function can't be put off; such an expression stays as it is.
 """
@@ -25,16 +26,19 @@ from autograph.syntax import templates
 
 def lower(tree: Any, context: Context) -> Any:
     """Rewrites the logical expressions in a tree; comparison.py must have split chains before."""
-    return _Logic(context, assigned_names(tree)).visit(tree)
+    return _Logic(context, assigned_names(tree), assigned_names(tree, _is_item)).visit(tree)
 
 
+# Functions and methods that give an item of a list.
+_TAKING = frozenset({"heappop", "max", "min", "pop", "popleft"})
 _SYMBOLS = {gast.Lt: "<", gast.LtE: "<=", gast.Eq: "==", gast.NotEq: "!=", gast.Gt: ">", gast.GtE: ">="}
 
 
 class _Logic(ExpressionPass):
-    def __init__(self, context: Context, sequences: frozenset[str]) -> None:
+    def __init__(self, context: Context, sequences: frozenset[str], items: frozenset[str]) -> None:
         super().__init__(context)
         self.sequences = sequences  # names that a tuple or list is assigned to somewhere
+        self.items = items  # names that an item of something is assigned to somewhere
 
     def visit_BoolOp(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -73,7 +77,9 @@ class _Logic(ExpressionPass):
             template = "ag__.compare(left, symbol, right)"
             parts = {"left": node.left, "symbol": symbol, "right": node.comparators[0]}
             return templates.expression(template, at=head(node), **parts)
-        if isinstance(node.ops[0], (gast.Eq, gast.NotEq)) and all(map(_may_be_object, operands)):
+        is_equality = isinstance(node.ops[0], (gast.Eq, gast.NotEq))
+        may_be_items = symbol is not None and any(map(self.may_be_item, operands))
+        if (is_equality or may_be_items) and all(map(_may_be_object, operands)):
             symbol = templates.literal(_SYMBOLS[type(node.ops[0])], at=head(node))
             parts = {"left": node.left, "symbol": symbol, "right": node.comparators[0]}
             return templates.expression("ag__.operate(left, symbol, right)", at=head(node), **parts)
@@ -86,6 +92,17 @@ class _Logic(ExpressionPass):
 
     def is_sequence(self, node: Any) -> bool:
         return is_display(node) or is_conversion(node, self.context) or getattr(node, "id", None) in self.sequences
+
+
+    def may_be_item(self, node: Any) -> bool:
+        """Whether an expression is written as an item of a list, or is the name of one: that may be a tuple."""
+        return _is_item(node) or getattr(node, "id", None) in self.items
+
+
+def _is_item(node: Any) -> bool:
+    if isinstance(node, gast.Call):
+        return getattr(node.func, "attr", None) in _TAKING or getattr(node.func, "id", None) in _TAKING
+    return isinstance(node, gast.Subscript)
 
 
 def _is_none(node: Any) -> bool:
