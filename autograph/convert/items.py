@@ -6,11 +6,13 @@
     table[i][k] = y       →      ag__.items(table, i)[k] = y
     del items[k]          →      del ag__.items(items)[k]
     y = table[k]          →      y = ag__.look_up(table, k)
+    a, b = items          →      a, b = ag__.unpacked(items, 2, None)
+    a, *b = items         →      a, b = ag__.unpacked(items, 1, 0)
 
 Read are nearly always items of tensors and dictionaries, at an index that may be a chosen object (`choices.py`). An
 index that may be a tensor is expected only in what is written as a list or tuple, in a variable that such a thing was
-assigned to, and in something whose items the function sets or to which it adds some. Items at constants stay as they
-are.
+assigned to, and in something whose items the function sets or to which it adds some; only such a thing is unpacked by
+an operator. Items at constants stay as they are.
 """
 
 from __future__ import annotations
@@ -78,6 +80,20 @@ class _Items(ExpressionPass):
         if not (self.joins and _may_be_key(node.slice)):  # another pass makes `ag__.get_item` of it
             return node
         return templates.expression("ag__.look_up(x, key)", at=head(node), x=node.value, key=node.slice)
+
+    def visit_Assign(self, node: Any) -> Any:
+        self.generic_visit(node)
+        target = node.targets[0]
+        if len(node.targets) > 1 or not is_display(target) or gast.dump(node.value) not in self.changed:
+            return node
+        starred = [place for place, each in enumerate(target.elts) if isinstance(each, gast.Starred)]
+        before = starred[0] if starred else len(target.elts)
+        after = len(target.elts) - before - 1 if starred else None
+        for place in starred:
+            target.elts[place] = target.elts[place].value
+        parts = {"x": node.value, "before": gast.Constant(before, None), "after": gast.Constant(after, None)}
+        node.value = templates.expression("ag__.unpacked(x, before, after)", at=head(node.value), **parts)
+        return node
 
     def operator(self, name: str, root: Any, path: list[Any]) -> Any:
         """``ag__.item(root, i, k)``"""

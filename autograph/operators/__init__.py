@@ -31,6 +31,7 @@ from autograph.operators.special_methods import (
 )
 from autograph.operators.staged_texts import install as _install_texts
 from autograph.operators.standard_library import install as _install_standard_library
+from autograph.operators.standard_library import unpacked
 from autograph.operators.texts import formatted, percent, shown, text
 from autograph.operators.unconverted import explanation
 from runtime.tracebacks import drop_frames
@@ -92,6 +93,7 @@ __all__ = [
     "shown",
     "spread",
     "text",
+    "unpacked",
     "value_pattern",
     "watched",
     "while_stmt",

@@ -24,6 +24,7 @@ from autograph.operators.symbolic import symbolic
 from autograph.standard_library import bisection, heaps, lists
 from autograph.standard_library.deques import Deque
 from runtime import nest
+from runtime.ops.control import assert_op
 from runtime.ops.elementwise.compare import logical_not
 from runtime.ops.flags import flagged
 from runtime.ops.staged_number import as_number
@@ -56,6 +57,31 @@ def as_staged_list(items: Any) -> StagedList | None:
 def contains(item: Any, items: StagedList) -> Any:
     """``item in items``"""
     return _contains(items, item) if items.holds_structures else items.contains(item)
+
+
+def unpacked(items: Any, before: int, after: int | None) -> Any:
+    """What is assigned by ``a, b = items``, or ``a, *b, c = items``: the items, with those for the star as a list.
+
+    before, after: how many names stand before and after the star; after is None if there is none.
+    """
+    many = as_staged_list(items_of_deque(items) if type(items) is Deque else items)
+    if many is None:
+        if after is None:
+            return items
+        rest = list(items)
+        if len(rest) < before + after:
+            raise ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(rest)})")
+        first, last = rest[:before], rest[len(rest) - after :]
+        return (*first, rest[before : len(rest) - after], *last)
+    size = many.size
+    if after is None:
+        assert_op(size >= before, f"not enough values to unpack (expected {before})", "ValueError")
+        assert_op(size <= before, f"too many values to unpack (expected {before})", "ValueError")
+        return tuple([many[index] for index in range(before)])
+    least = before + after
+    assert_op(size >= least, f"not enough values to unpack (expected at least {least})", "ValueError")
+    first, last = [many[index] for index in range(before)], [many[index - after] for index in range(after)]
+    return (*first, many[before : size - after], *last)
 
 
 def is_lexicographic(structure: Any) -> bool:
