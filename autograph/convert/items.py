@@ -84,7 +84,7 @@ class _Items(ExpressionPass):
     def visit_Assign(self, node: Any) -> Any:
         self.generic_visit(node)
         target = node.targets[0]
-        if len(node.targets) > 1 or not is_display(target) or gast.dump(node.value) not in self.changed:
+        if len(node.targets) > 1 or not is_display(target) or not isinstance(node.value, gast.Name):
             return node
         starred = [place for place, each in enumerate(target.elts) if isinstance(each, gast.Starred)]
         before = starred[0] if starred else len(target.elts)

@@ -89,12 +89,14 @@ def merge(*iterables, key=None, reverse=False):
         return []
     merged = list(iterables[0])
     for each in iterables[1:]:
-        merged = _merged(merged, list(each), key, reverse)
+        merged = _merged(merged, each, key, reverse)
     return merged
 
 
 def _merged(first, second, key, reverse):
     """Two lists as one: always the smaller of both next items, the one of the first list where they are equal."""
+    first = list(first)
+    second = list(second)
     if len(first) == 0:
         return second
     if len(second) == 0:
