@@ -71,7 +71,8 @@ class StagedList(ListMethods):
 
     def __init__(self, items: Sequence[Any], more: Sequence[Any] = (), like: StagedList | None = None) -> None:
         items = [_element(item) for item in items]
-        everything = [*items, *map(self.elements.taken_apart, more)]  # those to come may belong to another trace: only their types count here
+        # Those to come may belong to another trace: only their types count here.
+        everything = [*items, *map(self.elements.taken_apart, more)]
         if like is None and not everything:
             raise ValueError("a list without elements has no element type")
         self._like = _template(everything[0]) if like is None else like._like

@@ -153,7 +153,8 @@ ROOMS: dict[str, set[str]] = {
     "autograph.errors": {"runtime.errors", "runtime.tracebacks"},
     "autograph.syntax": {"runtime.recursion"},
     "autograph.convert": {"autograph.errors", "autograph.syntax"},
-    "autograph.operators": {"autograph.errors", "autograph.syntax", *RUNTIME},
+    "autograph.standard_library": set(),
+    "autograph.operators": {"autograph.errors", "autograph.syntax", "autograph.standard_library", *RUNTIME},
     "autograph.convert.api": {
         *CONVERSION,
         "autograph.convert.kept",

@@ -11,8 +11,8 @@
 
 Read are nearly always items of tensors and dictionaries, at an index that may be a chosen object (`choices.py`). An
 index that may be a tensor is expected only in what is written as a list or tuple, in a variable that such a thing was
-assigned to, and in something whose items the function sets or to which it adds some; only such a thing is unpacked by
-an operator. Items at constants stay as they are.
+assigned to, and in something whose items the function sets or to which it adds some; only such a thing, or an argument,
+is unpacked by an operator. Items at constants stay as they are.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def lower(tree: Any, context: Context) -> Any:
         return is_display(node) or isinstance(node, gast.ListComp) or is_conversion(node, context)
 
     joins = "__getitem__" not in members_in_sight(tree, context)
-    return _Items(context, is_sequence, assigned_names(tree, is_sequence), _changed(tree), joins).visit(tree)
+    made = _Items(context, is_sequence, assigned_names(tree, is_sequence), _changed(tree), joins)
+    if isinstance(tree, gast.FunctionDef):
+        made.arguments = frozenset(each.id for each in tree.args.args)
+    return made.visit(tree)
 
 
 class _Items(ExpressionPass):
@@ -53,6 +56,8 @@ class _Items(ExpressionPass):
         self.sequences = sequences
         self.changed = changed
         self.joins = joins  # whether one operator takes several indices: no class in sight has its own `__getitem__`
+
+    arguments: frozenset[str] = frozenset()  # of the function
 
     def visit_Subscript(self, node: Any) -> Any:
         if isinstance(node.ctx, gast.Load):
@@ -84,7 +89,7 @@ class _Items(ExpressionPass):
     def visit_Assign(self, node: Any) -> Any:
         self.generic_visit(node)
         target = node.targets[0]
-        if len(node.targets) > 1 or not is_display(target) or not isinstance(node.value, gast.Name):
+        if len(node.targets) > 1 or not is_display(target) or not self.may_be_list(node.value):
             return node
         starred = [place for place, each in enumerate(target.elts) if isinstance(each, gast.Starred)]
         before = starred[0] if starred else len(target.elts)
@@ -94,6 +99,10 @@ class _Items(ExpressionPass):
         parts = {"x": node.value, "before": gast.Constant(before, None), "after": gast.Constant(after, None)}
         node.value = templates.expression("ag__.unpacked(x, before, after)", at=head(node.value), **parts)
         return node
+
+    def may_be_list(self, node: Any) -> bool:
+        """Whether an expression is an argument, or something to which the function adds items."""
+        return getattr(node, "id", None) in self.arguments or gast.dump(node) in self.changed
 
     def operator(self, name: str, root: Any, path: list[Any]) -> Any:
         """``ag__.item(root, i, k)``"""

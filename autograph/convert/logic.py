@@ -93,7 +93,6 @@ class _Logic(ExpressionPass):
     def is_sequence(self, node: Any) -> bool:
         return is_display(node) or is_conversion(node, self.context) or getattr(node, "id", None) in self.sequences
 
-
     def may_be_item(self, node: Any) -> bool:
         """Whether an expression is written as an item of a list, or is the name of one: that may be a tuple."""
         return _is_item(node) or getattr(node, "id", None) in self.items

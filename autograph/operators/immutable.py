@@ -146,7 +146,10 @@ def _hash_of_number(self: StagedNumber) -> NoReturn:
         raise TypeError(message)
     location = location_of(frame.f_code, frame.f_lineno, frame.f_lasti)
     cause = _NO_VALUE.format("a number that a loop or branch on tensors changes")
-    fixes = ["give a dictionary all keys that may come before that: `{k: 0 for k in range(n)}`", *_instead_of_keys(_alias(frame))]
+    fixes = [
+        "give a dictionary all keys that may come before that: `{k: 0 for k in range(n)}`",
+        *_instead_of_keys(_alias(frame)),
+    ]
     _raise(message, location, cause, fixes, is_refusal=True)
 
 

@@ -78,7 +78,7 @@ class _Untold:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Untold):
             return False
-        error = TypeError(f"objects of class {self.kind.__name__} have no order, and all that stands before them is equal")
+        error = TypeError(f"objects of class {self.kind.__name__} have no order, and all before them is equal")
         raise_at_run_time(error, unless=convert_to_tensor(False))
         return True
 
@@ -86,8 +86,11 @@ class _Untold:
 
 
 def comparable(one: Any, other: Any) -> tuple[Any, Any]:
-    """Two tuples or lists whose order is asked for: where that depends on objects which are told apart by their identity,
-    and may be copies, the program raises TypeError."""
+    """Two tuples or lists whose order is asked for.
+
+    Where that depends on objects which are told apart by their identity, and may be copies, the program raises
+    TypeError.
+    """
     return (_without_objects(one), _without_objects(other)) if _holds_copy(one) or _holds_copy(other) else (one, other)
 
 
@@ -98,7 +101,9 @@ def _holds_copy(value: Any) -> bool:
 def _without_objects(value: Any) -> Any:
     if type(value) not in (tuple, list):
         return value
-    return type(value)([_Untold(type(each)) if compares_by_identity(each) else _without_objects(each) for each in value])
+    return type(value)(
+        [_Untold(type(each)) if compares_by_identity(each) else _without_objects(each) for each in value]
+    )
 
 
 def _is_copy(value: Any) -> bool:

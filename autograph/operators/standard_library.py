@@ -150,7 +150,6 @@ def install() -> None:
     kind.__lt__, kind.__gt__ = _compared(lists.less), _compared(lists.less, is_swapped=True)
     kind.__le__, kind.__ge__ = _compared(lists.less_equal), _compared(lists.less_equal, is_swapped=True)
 
-
     OVERLOADS[collections.deque] = lambda *arguments, **options: converted_form(Deque)(*arguments, **options)
     staged_deque: Any = Deque
     for name, function in list(vars(Deque).items()):

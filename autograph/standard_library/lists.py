@@ -105,7 +105,7 @@ def largest(items, key=None):
 
 def sorted_places(keys, reverse):
     """The positions of keys in the order of the keys; where they are equal the lower one comes first."""
-    places = [position for position in range(len(keys))]
+    places = list(range(len(keys)))
     width = 1
     while width < len(keys):
         merged = []
