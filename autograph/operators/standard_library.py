@@ -14,7 +14,9 @@ import heapq
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
+from weakref import WeakSet
 
+from autograph.errors import StagingError, user_location
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.calls import converted_form, maker_of
 from autograph.operators.iterables import ListItems
@@ -24,6 +26,7 @@ from autograph.operators.symbolic import symbolic
 from autograph.standard_library import bisection, heaps, lists
 from autograph.standard_library.deques import Deque
 from runtime import nest
+from runtime.context import ctx
 from runtime.ops.control import assert_op
 from runtime.ops.elementwise.compare import logical_not
 from runtime.ops.flags import flagged
@@ -150,7 +153,7 @@ def install() -> None:
     kind.__lt__, kind.__gt__ = _compared(lists.less), _compared(lists.less, is_swapped=True)
     kind.__le__, kind.__ge__ = _compared(lists.less_equal), _compared(lists.less_equal, is_swapped=True)
 
-    OVERLOADS[collections.deque] = lambda *arguments, **options: converted_form(Deque)(*arguments, **options)
+    OVERLOADS[collections.deque] = _make_deque
     staged_deque: Any = Deque
     for name, function in list(vars(Deque).items()):
         if name.startswith("__") and type(function) is FunctionType and name != "__init__":
@@ -162,6 +165,33 @@ def install() -> None:
     staged_deque.__len__ = lambda self: len(items_of_deque(self))
     staged_deque.__repr__ = lambda self: f"deque({items_of_deque(self)})"
     staged_deque.__as_result__ = lambda self: DequeResult(self.maxlen, resolved(items_of_deque(self)))
+
+
+# The root builders of traces that make deques.
+_with_deques: WeakSet[Any] = WeakSet()
+
+
+def _make_deque(*arguments: Any, **options: Any) -> Any:
+    _with_deques.add(ctx.builder.root)
+    return converted_form(Deque)(*arguments, **options)
+
+
+def makes_deques(builder: Any) -> bool:
+    """Whether a trace, by its root builder, has made a deque."""
+    return builder in _with_deques
+
+
+def as_python_deque(queue: Deque, label: str) -> Any:
+    """Python's deque for one that a trace leaves outside. Raises StagingError if only the program knows its items."""
+    items, head = _contents(queue)
+    if items is not None:
+        raise StagingError(
+            f"'{label}' is a deque that a traced function keeps, and a branch or loop on tensors changes it",
+            location=user_location(),
+            cause="it would then hold tensors that exist only inside of the function",
+            fix="make the deque in the function and return it",
+        )
+    return collections.deque(queue.items[head:], queue.maxlen)
 
 
 def _contents(queue: Deque) -> tuple[StagedList | None, Any]:

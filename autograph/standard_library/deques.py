@@ -148,7 +148,7 @@ class Deque:
     def __ge__(self, other):
         return list(self) >= list(other) if isinstance(other, Deque) else NotImplemented
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other):
         if not isinstance(other, Deque):

@@ -36,6 +36,9 @@ class Node:
     def __lt__(self, other):
         return self.value < other.value
 
+    def __le__(self, other):
+        return self.value <= other.value
+
     __hash__ = None
 
 
