@@ -223,9 +223,9 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
     reverse, key = bool(options.get("reverse")), options.get("key")
     many = as_staged_list(items)
     if many is not None and (many.holds_structures or key is not None):
-        made = many.copy()
-        sort_in_place(made, key=key, reverse=reverse)
-        return made
+        copied = many.copy()
+        sort_in_place(copied, key=key, reverse=reverse)
+        return copied
     if ctx.builder is not None and symbolic(items) is None and _is_plain_iterable(items):
         items = items if type(items) is tuple else builtins.list(items)
         keys = items if key is None else [converted_call(key)(each) for each in items]

@@ -44,11 +44,10 @@ from autograph.operators.live import rebind
 from autograph.operators.makeup import Parts, makeup_of, refuse_change_of_new, refuse_exchange, refuse_first_value
 from autograph.operators.opaque import Answer, answer_of, referents
 from autograph.operators.raising import check_refused
-from autograph.operators.standard_library import as_python_deque, makes_deques
+from autograph.operators.standard_library import leave_deques, makes_deques
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import children, flatten, rebuild, stands_for, which
 from autograph.operators.symbolic import is_weak
-from autograph.standard_library.deques import Deque
 from runtime.bytecode import names_written
 from runtime.context import ctx
 from runtime.dataclass import dataclass
@@ -650,8 +649,7 @@ class Frame:
 
 
 def end_trace(builder: Any, *outside: Any) -> None:
-    """Puts the lists back that became staged in a trace, and the numbers of objects of libraries' classes; makes deques
-    that stay outside Python's own.
+    """Puts the lists and deques back that became staged in a trace, and the numbers of objects of libraries' classes.
 
     outside: what the caller of the trace can still see. Raises StagingError if such a list is reached from there, or if
     the function has swallowed one.
@@ -675,9 +673,7 @@ def end_trace(builder: Any, *outside: Any) -> None:
                 cause="it would then hold tensors that exist only inside of the function",
                 fix="make the list in the function and return it",
             )
-    for holding in frame.objects:
-        if type(holding.owner) is Deque:
-            frame.replace(holding.owner, as_python_deque(holding.owner, str(holding.way)))
+    leave_deques([(each.owner, each.way) for each in frame.objects], frame.replace)
 
 
 def _functions_of(member: Any) -> list[Any]:

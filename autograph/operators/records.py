@@ -31,7 +31,8 @@ class Record:
 
     @classmethod
     def __tf_unflatten__(cls, metadata: Any, components: Sequence[Any]) -> Record:
-        return cls(*metadata, components)
+        kind, names = metadata
+        return cls(kind, names, components)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Record) and self.__tf_flatten__() == other.__tf_flatten__()
@@ -43,7 +44,7 @@ class Record:
 
     def made(self) -> Any:
         """An object with these attributes. Which object of Python's it stands for, isn't known."""
-        made = object.__new__(self.kind)
+        made: Any = object.__new__(self.kind)
         made.__dict__.update(zip(self.names, map(put_together, self.values)))
         if ctx.builder is not None and is_opened(made):
             stands_for(made, New(lambda _: False))
@@ -65,13 +66,13 @@ def take_apart(value: Any) -> Any:
     return Record(kind, tuple(items), [take_apart(each) for each in items.values()])
 
 
-def put_together(value: Any) -> Any:
+def put_together(structure: Any) -> Any:
     """A structure with the objects that its records stand for."""
-    kind = type(value)
+    kind = type(structure)
     if kind is Record:
-        return value.made()
+        return structure.made()
     if kind in (list, tuple):
-        return kind([put_together(each) for each in value])
+        return kind([put_together(each) for each in structure])
     if kind is dict:
-        return {key: put_together(each) for key, each in value.items()}
-    return value
+        return {key: put_together(each) for key, each in structure.items()}
+    return structure

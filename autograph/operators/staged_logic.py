@@ -89,7 +89,7 @@ def _chain(first: Any, others: Sequence[Block], is_and: bool) -> Any:
         operand = _Operand(result, other, word)
         try:
             region = trace_region(word, operand.traced)
-            in_branch = frame is not None and frame.changes()
+            in_branch = frame is not None and bool(frame.changes())
         except Exception as error:  # as in a branch: the program raises it where the ones before ask for the operand
             if not is_of_program(error):
                 raise

@@ -11,7 +11,7 @@ import collections
 import dataclasses
 import functools
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any
 from weakref import WeakSet
@@ -94,7 +94,7 @@ def is_lexicographic(structure: Any) -> bool:
     if isinstance(structure, (tuple, list)):
         return all(map(is_lexicographic, structure))
     kind = type(structure)
-    if not (dataclasses.is_dataclass(kind) and is_generated(kind.__lt__)):
+    if not (dataclasses.is_dataclass(kind) and is_generated(getattr(kind, "__lt__", None))):
         return False
     fields = dataclasses.fields(kind)
     return all(each.compare and each.init and is_lexicographic(getattr(structure, each.name)) for each in fields)
@@ -181,17 +181,23 @@ def makes_deques(builder: Any) -> bool:
     return builder in _with_deques
 
 
-def as_python_deque(queue: Deque, label: str) -> Any:
-    """Python's deque for one that a trace leaves outside. Raises StagingError if only the program knows its items."""
-    items, head = _contents(queue)
-    if items is not None:
-        raise StagingError(
-            f"'{label}' is a deque that a traced function keeps, and a branch or loop on tensors changes it",
-            location=user_location(),
-            cause="it would then hold tensors that exist only inside of the function",
-            fix="make the deque in the function and return it",
-        )
-    return collections.deque(queue.items[head:], queue.maxlen)
+def leave_deques(owners: Iterable[tuple[Any, Any]], replace: Callable[[Any, Any], None]) -> None:
+    """Puts Python's deques in the place of those that a trace leaves outside.
+
+    owners: objects, and the ways to them. Raises StagingError if only the program knows the items of one.
+    """
+    for queue, way in owners:
+        if type(queue) is not Deque:
+            continue
+        items, head = _contents(queue)
+        if items is not None:
+            raise StagingError(
+                f"'{way}' is a deque that a traced function keeps, and a branch or loop on tensors changes it",
+                location=user_location(),
+                cause="it would then hold tensors that exist only inside of the function",
+                fix="make the deque in the function and return it",
+            )
+        replace(queue, collections.deque(queue.items[head:], queue.maxlen))
 
 
 def _contents(queue: Deque) -> tuple[StagedList | None, Any]:
