@@ -163,7 +163,7 @@ ROOMS: dict[str, set[str]] = {
         "runtime.tracebacks",
     },
     "autograph.convert.kept": {"runtime.codegen.cache"},
-    "autograph.function": {*AUTOGRAPH, *RUNTIME, "runtime.serial"},
+    "autograph.function": {*AUTOGRAPH, *RUNTIME, "runtime.serial", "autograph.standard_library"},
     # `to-code` starts fast; only `graph` needs the rest of the project, and is imported when it is asked for.
     "autograph.commands": CONVERSION,
     "autograph.commands.graph": {*AUTOGRAPH, *RUNTIME, *USED_BY_ENGINE, "autograph.function", "autograph.commands"},

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from autograph.errors import StagingError
+from autograph.errors import StagingError, StagingTypeError, user_location
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.function_type import TracingContext, trace_type_of
 from autograph.function.signature import Arguments, NumberSpec, VariableArgument, is_tensor_like, remembered
@@ -16,6 +16,7 @@ from autograph.operators.arrays import begin_arrays, check_arrays, end_arrays
 from autograph.operators.frame import end_trace
 from autograph.operators.raising import check_refused
 from autograph.operators.unconverted import say_place
+from autograph.standard_library.deques import Deque
 from runtime import nest
 from runtime.autodiff.budget import Budget
 from runtime.context import ctx
@@ -86,6 +87,7 @@ def trace(
         symbolic_args, symbolic_kwargs = nest.map_structure(placeholder, (args, kwargs))
         _say_shapes((args, kwargs), (symbolic_args, symbolic_kwargs))
         given = _parts_of((symbolic_args, symbolic_kwargs))
+        _refuse_deques(name, (args, kwargs))
         try:
             result = resolved(python_function(*symbolic_args, **symbolic_kwargs))
             end_arrays(builder)
@@ -136,6 +138,17 @@ def _parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
         for part in nest.children(structure):
             found += _parts_of(part)
     return found
+
+
+def _refuse_deques(name: str, arguments: Any) -> None:
+    """Raises StagingTypeError for a deque of the trace around: what is read of it isn't guarded."""
+    if any(type(each) is Deque for each in nest.flatten(arguments)):
+        raise StagingTypeError(
+            f"a deque is an argument of the traced function '{name}'",
+            location=user_location(),
+            cause="it is traced by itself, and would take the deque for what that is now",
+            fix="pass `list(queue)`, or call a function that isn't decorated",
+        )
 
 
 def _refuse_changed_arguments(name: str, given: list[tuple[Any, list[Any]]]) -> None:

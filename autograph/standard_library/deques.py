@@ -128,6 +128,8 @@ class Deque:
     def copy(self):
         return Deque(self, self.maxlen)
 
+    __copy__ = copy
+
     # --- operators -------------------------------------------------------------------------------------------------
 
     def __eq__(self, other):
