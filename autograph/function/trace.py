@@ -13,8 +13,9 @@ from autograph.function.signature import Arguments, NumberSpec, VariableArgument
 from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
 from autograph.operators.arrays import begin_arrays, check_arrays, end_arrays
-from autograph.operators.frame import end_trace
+from autograph.operators.frame import Frame, end_trace
 from autograph.operators.raising import check_refused
+from autograph.operators.standard_library import makes_deques
 from autograph.operators.unconverted import say_place
 from autograph.standard_library.deques import Deque
 from runtime import nest
@@ -53,6 +54,8 @@ def trace(
     Raises TypeError when the function returns something that isn't a tensor,
     a number, None or a structure of these, and whatever the function itself raises.
     """
+    if ctx.builder is not None:
+        _refuse_deques(name, python_function, args, kwargs)
     builder = TracingBuilder(name, ctx.builder, memory)
     begin_arrays(builder, stages_arrays)
     with builder:
@@ -87,7 +90,6 @@ def trace(
         symbolic_args, symbolic_kwargs = nest.map_structure(placeholder, (args, kwargs))
         _say_shapes((args, kwargs), (symbolic_args, symbolic_kwargs))
         given = _parts_of((symbolic_args, symbolic_kwargs))
-        _refuse_deques(name, (args, kwargs))
         try:
             result = resolved(python_function(*symbolic_args, **symbolic_kwargs))
             end_arrays(builder)
@@ -140,14 +142,18 @@ def _parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
     return found
 
 
-def _refuse_deques(name: str, arguments: Any) -> None:
-    """Raises StagingTypeError for a deque of the trace around: what is read of it isn't guarded."""
-    if any(type(each) is Deque for each in nest.flatten(arguments)):
+def _refuse_deques(name: str, *outside: Any) -> None:
+    """Raises StagingTypeError if a function can reach a deque of the trace around it: what it reads of that isn't
+    guarded, and what it changes would be lost."""
+    if not makes_deques(ctx.builder.root):
+        return
+    way = next((str(each.way) for each in Frame.of(*outside).objects if type(each.owner) is Deque), None)
+    if way is not None:
         raise StagingTypeError(
-            f"a deque is an argument of the traced function '{name}'",
+            f"the traced function '{name}' uses a deque that the traced function around it has made",
             location=user_location(),
             cause="it is traced by itself, and would take the deque for what that is now",
-            fix="pass `list(queue)`, or call a function that isn't decorated",
+            fix="give it `list(queue)`, or call a function that isn't decorated",
         )
 
 
