@@ -11,8 +11,8 @@
 
 Read are nearly always items of tensors and dictionaries, at an index that may be a chosen object (`choices.py`). An
 index that may be a tensor is expected only in what is written as a list or tuple, in a variable that such a thing was
-assigned to, and in something whose items the function sets or to which it adds some; only such a thing, or an argument,
-is unpacked by an operator. Items at constants stay as they are.
+assigned to, and in something whose items the function sets or to which it adds some; only such a thing, an argument, or
+what a call has given is unpacked by an operator. Items at constants stay as they are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def lower(tree: Any, context: Context) -> Any:
     joins = "__getitem__" not in members_in_sight(tree, context)
     made = _Items(context, is_sequence, assigned_names(tree, is_sequence), _changed(tree), joins)
     if isinstance(tree, gast.FunctionDef):
-        made.arguments = frozenset(each.id for each in tree.args.args)
+        made.given = frozenset(each.id for each in tree.args.args) | assigned_names(tree, _is_made)
     return made.visit(tree)
 
 
@@ -57,7 +57,7 @@ class _Items(ExpressionPass):
         self.changed = changed
         self.joins = joins  # whether one operator takes several indices: no class in sight has its own `__getitem__`
 
-    arguments: frozenset[str] = frozenset()  # of the function
+    given: frozenset[str] = frozenset()  # the function's arguments, and names of what calls have given
 
     def visit_Subscript(self, node: Any) -> Any:
         if isinstance(node.ctx, gast.Load):
@@ -101,8 +101,8 @@ class _Items(ExpressionPass):
         return node
 
     def may_be_list(self, node: Any) -> bool:
-        """Whether an expression is an argument, or something to which the function adds items."""
-        return getattr(node, "id", None) in self.arguments or gast.dump(node) in self.changed
+        """Whether an expression is an argument, what a call has given, or what the function adds items to."""
+        return getattr(node, "id", None) in self.given or gast.dump(node) in self.changed
 
     def operator(self, name: str, root: Any, path: list[Any]) -> Any:
         """``ag__.item(root, i, k)``"""
@@ -113,6 +113,10 @@ class _Items(ExpressionPass):
     def is_known(self, root: Any) -> bool:
         is_known = root.id in self.sequences if isinstance(root, gast.Name) else self.is_sequence(root)
         return is_known or (bool(self.changed) and gast.dump(root) in self.changed)
+
+
+def _is_made(node: Any) -> bool:
+    return isinstance(node, (gast.Call, gast.ListComp))
 
 
 def _ways(node: Any) -> list[tuple[Any, list[Any]]]:
