@@ -14,13 +14,13 @@ import contextlib
 import ctypes
 import logging
 import math
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from runtime import system
 from runtime.codegen.backends import driver as kernels
 from runtime.dataclass import dataclass
 from runtime.ops.blas import one_thread
@@ -264,7 +264,4 @@ atexit.register(_at_exit)
 # `logging` takes its lock at a fork as well. Handlers run in reverse order of registration, and a compilation may log
 # before it ends; so logging must have registered before us.
 assert logging
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=kernels.compiling.acquire, after_in_parent=kernels.compiling.release, after_in_child=_renew
-    )
+system.at_fork(before=kernels.compiling.acquire, after_in_parent=kernels.compiling.release, after_in_child=_renew)
