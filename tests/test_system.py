@@ -23,7 +23,7 @@ from runtime.ops import blas
 ROOT = Path(__file__).resolve().parent.parent
 # What asks for the system. `supported.py` comes before all imports, and `version.py` prints what it finds.
 ASKING = re.compile(
-    r"sys\.platform|os\.name\b|platform\.(machine|system)\(|CDLL\(None\)|register_at_fork|sched_getaffinity"
+    r"sys\.platform|os\.(name\b|register_at_fork|sched_getaffinity)|platform\.(machine|system)\(|CDLL\(None\)"
 )
 MAY_ASK = {"runtime/system.py", "autograph/supported.py", "autograph/commands/version.py"}
 
@@ -33,10 +33,9 @@ def test_one_module_asks() -> None:
         str(path.relative_to(ROOT).as_posix())
         for room in ("autograph", "runtime")
         for path in (ROOT / room).rglob("*.py")
-        if any(ASKING.search(line) and "declare" not in line for line in path.read_text(encoding="utf-8").splitlines())
+        if ASKING.search(path.read_text(encoding="utf-8"))
     }
-    assert found <= MAY_ASK | {"runtime/codegen/native_runtime/thread_pool.py"}, "ask runtime/system.py instead"
-    assert "runtime/system.py" in found
+    assert found == MAY_ASK, "ask runtime/system.py instead"
 
 
 # A loop, products of matrices on all paths, gradients, and what says which compiler made the kernels.
@@ -100,9 +99,7 @@ def _by_numpy() -> tuple[float, float]:
 
 
 def test_an_unknown_system_is_refused() -> None:
-    with pytest.raises(
-        AssertionError, match=r"AUTOGRAPH_SYSTEM='beos': it must be one of linux, macos, windows, or not"
-    ):
+    with pytest.raises(AssertionError, match="AUTOGRAPH_SYSTEM='beos': it must be one of linux, macos, windows"):
         run_as("beos", Path(), "import autograph")
 
 
@@ -146,9 +143,7 @@ def test_the_gpu_libraries_of_windows(windows: None, monkeypatch: pytest.MonkeyP
 
 
 def test_what_windows_lacks_is_refused_or_left_out(windows: None) -> None:
-    with pytest.raises(
-        errors.UnimplementedError, match="emulated GPUs run on POSIX threads, which windows doesn't have"
-    ):
+    with pytest.raises(errors.UnimplementedError, match="run on POSIX threads, which windows doesn't have"):
         emulate_gpus(1)
     with pytest.raises(errors.UnimplementedError, match=r"doesn't run on windows\. Export an ONNX model"):
         c_library.compile_object("f", [])
