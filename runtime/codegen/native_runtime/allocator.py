@@ -183,10 +183,15 @@ declare i32 @madvise(ptr, i64, i32)
     ])  # fmt: skip
 
 
+def code() -> str:
+    """The LLVM code of both functions."""
+    return _keeping() if system.is_linux() else _plain()
+
+
 @functools.cache
 def provide() -> tuple[int, int]:
     """Defines the symbols of both functions for later linking; their addresses."""
-    take, give = link(_keeping() if system.is_linux() else _plain(), TAKE, GIVE)
+    take, give = link(code(), TAKE, GIVE)
     return take, give
 
 
