@@ -170,6 +170,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.commands.version": {
         "autograph.commands",
         "autograph.commands.cache",
+        "runtime.gpu",
         "runtime.llvm",
         *_codegen("passes"),
     },
