@@ -34,7 +34,9 @@ QUIET = 0.02  # seconds after the last such call
 # Later calls wait for the compiler too, wherever it runs Python code. A job whose gain is smaller than 1 hasn't taken
 # enough time yet (`compile_cost.py`): it starts when nothing has been interpreted for QUIET seconds.
 _DUE = 1.0
-_EXIT_TIMEOUT = 5.0  # seconds that the exit waits for native compiler code to return
+# Seconds that the exit waits for native compiler code to return. That takes one at most, and some more on an emulated
+# processor; a process that ended meanwhile would take the data from under LLVM, which aborts then.
+_EXIT_TIMEOUT = 60.0
 
 
 class _Stopped(BaseException):
