@@ -18,7 +18,7 @@ import numpy as np
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.polymorphic import Function
 from autograph.naming import argument_names, result_names, trace_to_export
-from runtime import nest
+from runtime import nest, system
 from runtime.autodiff.tape import GradientTape
 from runtime.dataclass import dataclass
 from runtime.errors import InvalidArgumentError, UnimplementedError
@@ -82,7 +82,8 @@ def c_library(
             function may also assign variables: they change there.
 
     Returns a CLibrary: the header `NAME.h`, the object file `NAME.o`, an example `NAME_main.c`, and, if there is a C
-    compiler (`CC`, by default `cc`), the shared library `libNAME.so` and the static one `libNAME.a`.
+    compiler (`CC`, by default `cc`), the shared library `libNAME.so` (macOS: `libNAME.dylib`) and the static one
+    `libNAME.a`.
 
     Raises UnimplementedError, with the line, if an operation has no native code, draws random numbers without a seed,
     prints, or assigns a variable without `weights`; InvalidArgumentError for a name that isn't a C identifier, and for
@@ -155,7 +156,7 @@ def _link(work: Path, name: str, loads: bool) -> tuple[str | None, str | None]:
         static = f"lib{name}.a"
         _call([archiver, "rcs", static, *objects], work)
     if shutil.which(compiler):
-        shared = f"lib{name}.so"
+        shared = system.shared_library(name)
         _call([compiler, "-shared", "-o", shared, *objects, "-lm", "-lpthread"], work)
     return static, shared
 

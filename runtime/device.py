@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from runtime import system
 from runtime.context import ctx, hold_back, placing
 from runtime.dataclass import dataclass
-from runtime.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError, UnimplementedError
 
 if TYPE_CHECKING:
     from runtime.gpu.memory import LogicalGPU
@@ -98,6 +99,7 @@ def emulate_gpus(count: int = 1, memory: int = _MEMORY, blocks: int = 2, threads
     count, memory, blocks, threads = map(operator.index, (count, memory, blocks, threads))
     if count < 0 or memory < 1 or blocks < 1 or threads < 1:
         raise ValueError(f"emulate_gpus takes positive numbers, got {count=}, {memory=}, {blocks=}, {threads=}")
+    _require_threads(count)
     with _state.lock:
         _state.emulated = count, memory, (blocks, threads)
         _forget_gpus()
@@ -121,8 +123,14 @@ def _emulated() -> tuple[int, int, tuple[int, int]]:
         text = os.environ.get(_EMULATED) or "0"
         if not text.isdigit():
             raise InvalidArgumentError(f"{_EMULATED}={text} in the environment is not a number of GPUs")
+        _require_threads(int(text))
         _state.emulated = int(text), _MEMORY, _THREADS
     return _state.emulated
+
+
+def _require_threads(gpus: int) -> None:
+    if gpus and not system.has_posix_threads():
+        raise UnimplementedError(f"emulated GPUs run on POSIX threads, which {system.NAME} doesn't have")
 
 
 def _real_count() -> int:

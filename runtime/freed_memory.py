@@ -8,10 +8,10 @@ block, glibc itself takes up to 32 MiB from the heap; it is told to do so from t
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
-import sys
+
+from runtime import system
 
 # Parameters of `mallopt`, from <malloc.h>.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -24,9 +24,9 @@ _SETTINGS = ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_
 @functools.cache
 def keep() -> bool:
     """Tells the C library, once per process. Returns whether it can be told and the environment leaves it to us."""
-    if sys.platform != "linux" or any(name in os.environ for name in _SETTINGS):
+    if not system.is_linux() or any(name in os.environ for name in _SETTINGS):
         return False
-    library = ctypes.CDLL(None)
+    library = system.c_library()
     if not hasattr(library, "gnu_get_libc_version"):
         return False
     return bool(library.mallopt(_M_MMAP_THRESHOLD, _MAPPED) and library.mallopt(_M_TRIM_THRESHOLD, _KEPT))

@@ -8,10 +8,11 @@ and are taken in order, so that no two threads wait for each other.
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
+
+from runtime import system
 
 _COUNT = 64
 _locks = [threading.RLock() for _ in range(_COUNT)]
@@ -69,5 +70,4 @@ def _renew() -> None:
         lock._at_fork_reinit()  # type: ignore[attr-defined]
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+system.at_fork(after_in_child=_renew)

@@ -21,7 +21,7 @@ LONG_FILES: dict[str, str] = {}
 # What every room may use, and which uses no room.
 EVERYWHERE = {
     "runtime.dataclass", "runtime.interpreter", "runtime.bytecode", "runtime.by_code", "runtime.python_text",
-    "runtime.signatures",
+    "runtime.signatures", "runtime.system",
 }  # fmt: skip
 BASE = {
     "runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.thread_state",
@@ -171,6 +171,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.commands.version": {
         "autograph.commands",
         "autograph.commands.cache",
+        "runtime.gpu",
         "runtime.llvm",
         *_codegen("passes"),
     },

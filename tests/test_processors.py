@@ -1,7 +1,6 @@
 """A slice of the suite as processors without AVX-512, or AVX, run it; `python -m tests.processors` runs the whole."""
 
 import os
-import platform
 import subprocess
 import sys
 
@@ -10,7 +9,7 @@ import pytest
 from runtime.llvm import processor
 from tests.processors import LEVELS, ROOT, available, environment
 
-X86 = platform.machine().lower() in ("x86_64", "amd64")
+X86 = processor.family() == "x86-64"
 SLICE = ["tests/graph/test_switches.py", "tests/llvm/test_outer_loops.py", "tests/test_docstrings.py", "-k"]
 SLICE.append("switch or lanes or math or linalg or nn or acos")
 
@@ -57,6 +56,13 @@ def test_an_unknown_level_is_refused():
         "AUTOGRAPH_PROCESSOR='pentium': it must be one of x86-64, x86-64-v2, x86-64-v3, x86-64-v4, or not be set"
         in done.stderr
     )
+
+
+def test_a_level_of_another_kind_of_processor_is_refused(monkeypatch):
+    monkeypatch.setattr(processor, "family", lambda: "arm64")
+    monkeypatch.setenv(processor.VARIABLE, "x86-64-v3")
+    with pytest.raises(ValueError, match="AUTOGRAPH_PROCESSOR='x86-64-v3' is a level of x86-64, and this is arm64"):
+        processor._limit()
 
 
 def test_this_machine_is_not_limited():

@@ -11,6 +11,7 @@ from importlib import metadata
 from autograph.commands import cache
 from autograph.commands.files import DISTRIBUTION, UsageError, installed_version
 from runtime.codegen.passes.parallelize import cores
+from runtime.gpu import cuda, cuda_driver
 from runtime.llvm import processor
 
 _VARIABLES = re.compile("AUTOGRAPH_")
@@ -63,20 +64,13 @@ def _packages() -> list[tuple[str, str]]:
 
 
 def _gpu() -> str:
-    """What NVIDIA's driver says there is. Programs don't run on it yet."""
-    name = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
-    try:
-        driver = ctypes.CDLL(name)
-    except OSError:
-        return "none (no NVIDIA driver)"
-    count, number = ctypes.c_int(), ctypes.c_int()
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return "none (the NVIDIA driver finds no device)"
-    driver.cuDriverGetVersion(ctypes.byref(number))
+    """The GPUs that NVIDIA's driver finds, or why there is none."""
+    found = cuda_driver.driver()
+    if found is None or not found.devices:
+        return f"none ({cuda.why_none()})"
     names = []
-    for index in range(count.value):
+    for number in range(found.devices):
         text = ctypes.create_string_buffer(256)
-        driver.cuDeviceGetName(text, len(text), index)
+        found.status("cuDeviceGetName", text, len(text), number)
         names.append(text.value.decode(errors="replace"))
-    cuda = f"{number.value // 1000}.{number.value % 1000 // 10}"
-    return f"{', '.join(names) or 'none'} (driver for CUDA {cuda}; this version runs on CPUs only)"
+    return f"{', '.join(names)} (driver for CUDA {found.version_text()})"

@@ -14,13 +14,13 @@ import contextlib
 import ctypes
 import logging
 import math
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from runtime import system
 from runtime.codegen.backends import driver as kernels
 from runtime.dataclass import dataclass
 from runtime.ops.blas import one_thread
@@ -34,7 +34,9 @@ QUIET = 0.02  # seconds after the last such call
 # Later calls wait for the compiler too, wherever it runs Python code. A job whose gain is smaller than 1 hasn't taken
 # enough time yet (`compile_cost.py`): it starts when nothing has been interpreted for QUIET seconds.
 _DUE = 1.0
-_EXIT_TIMEOUT = 5.0  # seconds that the exit waits for native compiler code to return
+# Seconds that the exit waits for native compiler code to return. That takes one at most, and some more on an emulated
+# processor; a process that ended meanwhile would take the data from under LLVM, which aborts then.
+_EXIT_TIMEOUT = 60.0
 
 
 class _Stopped(BaseException):
@@ -264,7 +266,4 @@ atexit.register(_at_exit)
 # `logging` takes its lock at a fork as well. Handlers run in reverse order of registration, and a compilation may log
 # before it ends; so logging must have registered before us.
 assert logging
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=kernels.compiling.acquire, after_in_parent=kernels.compiling.release, after_in_child=_renew
-    )
+system.at_fork(before=kernels.compiling.acquire, after_in_parent=kernels.compiling.release, after_in_child=_renew)

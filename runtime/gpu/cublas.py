@@ -11,15 +11,14 @@ import functools
 import os
 import site
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import POINTER, c_double, c_float, c_int, c_longlong, c_void_p
 from pathlib import Path
 from typing import Any
 
-from runtime import errors
+from runtime import errors, system
 from runtime.gpu.interface import Product
 
-_NAMES = [f"libcublas.so.{version}" for version in (13, 12, 11)]
 _DEFAULT_MATH, _TF32_MATH = 0, 3
 _OPERATIONS = (0, 1)  # a matrix as it is, and its transpose
 _NUMBERS: dict[int, Any] = {32: c_float, 64: c_double}
@@ -61,19 +60,22 @@ def library() -> Any:
     chosen = os.environ.get("AUTOGRAPH_CUBLAS")
     if chosen is not None:
         return _opened(chosen) if chosen else None
-    # One that the process has already fits the other libraries in it.
-    loaded = (_opened(name, os.RTLD_NOLOAD) for name in _NAMES)
-    others = (_opened(str(name)) for name in (*_files(), *_NAMES))
+    names = system.cublas_libraries()
+    # One that the process has already fits the other libraries in it. (Windows gives that one by its name anyway.)
+    loaded = (_opened(name, os.RTLD_NOLOAD) for name in names if hasattr(os, "RTLD_NOLOAD"))
+    others = (_opened(str(name)) for name in (*_files(names), *names))
     return next((each for each in (*loaded, *others) if each is not None), None)
 
 
-def _files() -> Iterator[Path]:
+def _files(names: Sequence[str]) -> Iterator[Path]:
+    """Where wheels and toolkits put the libraries of these names: in `lib` and `lib64`, on Windows in `bin`."""
     for folder in {sysconfig.get_path("purelib"), *site.getsitepackages()}:
-        for name in _NAMES:
-            yield from sorted(Path(folder).glob(f"nvidia/*/lib/{name}"), reverse=True)
+        for name in names:
+            for within in ("lib", "bin"):
+                yield from sorted(Path(folder).glob(f"nvidia/*/{within}/{name}"), reverse=True)
     for toolkit in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
         if toolkit:
-            yield from (Path(toolkit) / "lib64" / name for name in _NAMES)
+            yield from (Path(toolkit) / within / name for within in ("lib64", "bin") for name in names)
 
 
 def _opened(name: str, mode: int = 0) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import errors
+from runtime import errors, system
 from runtime.gpu import cublas, cuda_driver
 from runtime.gpu.interface import (
     BLOCK,
@@ -73,7 +73,7 @@ def _after_fork() -> None:
     _process = os.getpid()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+system.at_fork(after_in_child=_after_fork)
 
 
 def device_count() -> int:
@@ -86,7 +86,7 @@ def why_none() -> str:
     """Why there is no GPU, for an error's text."""
     found = cuda_driver.driver()
     if found is None:
-        return "no CUDA driver (libcuda.so.1) was found"
+        return f"no CUDA driver ({system.cuda_drivers()[0]}) was found"
     if found.reason is not None:
         return found.reason
     return "the CUDA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide some)"

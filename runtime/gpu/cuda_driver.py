@@ -17,9 +17,8 @@ import sys
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any
 
-from runtime import errors
+from runtime import errors, system
 
-_LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _SO_FAR = 12000  # the oldest driver that has everything here: CUDA 12.0
 
 OUT_OF_MEMORY, DEINITIALIZED, NO_DEVICE, CONTEXT_IS_DESTROYED = 2, 4, 100, 709
@@ -199,7 +198,7 @@ def _shown(argument: Any) -> str:
 def driver() -> Driver | None:
     """The driver; None where there is no library of that name."""
     chosen = os.environ.get("AUTOGRAPH_CUDA_DRIVER")
-    for name in (chosen,) if chosen else _LIBRARIES:
+    for name in (chosen,) if chosen else system.cuda_drivers():
         try:
             library = ctypes.CDLL(name)
         except OSError:

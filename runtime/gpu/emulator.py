@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import system
 from runtime.gpu.interface import C_TYPES, Backend, HostMemory, Limits, Module, OutOfMemory, Product, Shape
 
 _ALIGNMENT = 256
@@ -155,10 +156,10 @@ class Emulator:
 
 
 @functools.cache
-def thread_key() -> ctypes.c_uint:
+def thread_key() -> ctypes.c_ulong:
     """The key under which each thread has its record, by pthreads."""
-    key = ctypes.c_uint()
-    if ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None):
+    key = ctypes.c_ulong()  # as on macOS; Linux writes the half of it, and reads no more
+    if system.c_library().pthread_key_create(ctypes.byref(key), None):
         raise OSError("no thread-specific key is left")
     return key
 
@@ -166,5 +167,5 @@ def thread_key() -> ctypes.c_uint:
 @functools.cache
 def _set_record() -> Callable[[int], None]:
     """What gives the calling thread its record."""
-    key, set_specific = thread_key(), ctypes.CDLL(None).pthread_setspecific
+    key, set_specific = thread_key(), system.c_library().pthread_setspecific
     return lambda address: set_specific(key, ctypes.c_void_p(address))

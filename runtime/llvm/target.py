@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 
+from runtime import system
 from runtime.kernel_ir.types import SCALARS, Unsupported
 from runtime.llvm import processor
 from runtime.llvm.ctrl_c import interrupts_deferred
@@ -60,11 +61,11 @@ class _Method(ctypes.Structure):
 
 @functools.cache
 def available() -> bool:
-    """Whether this compiler works here: on a 64-bit CPython with an interpreter lock, and with an LLVM that is new
-    enough."""
+    """Whether this compiler works here: on a 64-bit CPython of a system with POSIX threads, and with an LLVM that is
+    new enough."""
     return (
         sys.implementation.name == "cpython"
-        and sys.platform != "win32"
+        and system.has_posix_threads()
         and ctypes.sizeof(ctypes.c_void_p) == 8
         and hasattr(llvm, "create_pass_builder")
         and hasattr(llvm, "create_lljit_compiler")
@@ -82,11 +83,11 @@ def _machine(codegen_level: int = 2) -> Any:
     """This computer's target machine, with a code generator of level 0 to 3. Level 1 takes an eighth less time than
     level 2, but makes a stencil a tenth slower; level 3 makes nothing faster."""
     _initialize()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=processor.name(), features=processor.flags(), opt=codegen_level, reloc="pic",
-        codemodel="small",
-    )  # fmt: skip
+    # The older linker may put code and data far apart, so its addresses have 64 bits.
+    reloc, model = ("pic", "small") if available() else ("default", "jitdefault")
+    return llvm.Target.from_triple(processor.triple()).create_target_machine(
+        cpu=processor.name(), features=processor.flags(), opt=codegen_level, reloc=reloc, codemodel=model
+    )
 
 
 @functools.cache
@@ -406,6 +407,8 @@ def _function(code: bytes, symbol: str, others: Mapping[str, int], flags: int) -
 def link(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list[int]:
     """Loads an object file for good, and returns the addresses of some of its symbols. Raises RuntimeError for anything
     but an object file for this machine."""
+    if not available():
+        return _link_by_older_linker(code, symbols, others)
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for other, address in others.items():
         builder.import_symbol(other, address)
@@ -415,6 +418,16 @@ def link(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list
         # No two libraries may have the same name, even if linking the first of them failed.
         tracker = kept(builder.link(_linker(), f"kernel {next(_numbers)}"))
     return [int(tracker[symbol]) for symbol in symbols]
+
+
+def _link_by_older_linker(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list[int]:
+    """The same by the linker with which numba links all kernels: on Windows no other one is known to work."""
+    engine = kept(llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine()))
+    for other, address in others.items():
+        llvm.add_symbol(other, address)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return [int(engine.get_function_address(symbol)) for symbol in symbols]
 
 
 _lock = threading.Lock()

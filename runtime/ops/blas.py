@@ -18,12 +18,14 @@ import ctypes
 import functools
 import importlib
 import math
-import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from runtime import system
 
 # Multiplications: below the first OpenBLAS stays on one thread itself; beyond the second, some 1 ms, threads pay.
 _FEW, _MANY = 1 << 18, 1 << 26
@@ -34,13 +36,16 @@ _NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "
 def _setting() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     """What tells and sets OpenBLAS's number of threads; None where NumPy has another library."""
     core = importlib.import_module(f"numpy.{'_core' if hasattr(np, '_core') else 'core'}._multiarray_umath")
-    try:
-        library = ctypes.PyDLL(core.__file__)  # finds what it is linked with, too
-    except (OSError, TypeError):
-        return None
-    for name in _NAMES:
-        if hasattr(library, name.format("get")) and hasattr(library, name.format("set")):
-            return library[name.format("get")], library[name.format("set")]
+    # The first finds what it is linked with, too, but not on Windows, where wheels bring OpenBLAS along as the second.
+    beside = Path(np.__file__).parents[1] / "numpy.libs"
+    for file in (core.__file__, *beside.glob("*openblas*.dll")):
+        try:
+            library = ctypes.PyDLL(str(file))
+        except OSError:
+            continue
+        for name in _NAMES:
+            if hasattr(library, name.format("get")) and hasattr(library, name.format("set")):
+                return library[name.format("get")], library[name.format("set")]
     return None
 
 
@@ -80,8 +85,7 @@ class _OneThread:
 
 
 one_thread = _OneThread()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=one_thread.forget)
+system.at_fork(after_in_child=one_thread.forget)
 
 
 # Multiplications, some 20 ms of NumPy's: compiling takes 65 ms of a core, and half of that holds the interpreter lock.

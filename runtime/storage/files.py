@@ -101,7 +101,7 @@ def _sync(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Brings a folder's entries to the disk. Windows can't open folders, and needs none of it."""
-    if os.name == "nt":
+    if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY)
     try:

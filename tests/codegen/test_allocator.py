@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import random
-import sys
 import threading
 
 import pytest
 
+from runtime import system
 from runtime.codegen.native_runtime import allocator
 
 MIB = 1 << 20
-keeping = pytest.mark.skipif(sys.platform != "linux", reason="blocks are kept on Linux only")
+keeping = pytest.mark.skipif(not system.is_linux(), reason="blocks are kept on Linux only")
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def memory():
 def waiting():
     """Bytes of this process in memory."""
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
+        return int(file.read().split()[1]) * mmap.PAGESIZE
 
 
 @keeping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import re
 from collections.abc import Callable
 from typing import Any
@@ -280,7 +279,7 @@ def test_tables_are_the_same_without_instructions(
 
 
 @pytest.mark.skipif(
-    platform.machine().lower() not in ("x86_64", "amd64") or not processor.features().get("avx2"),
+    processor.family() != "x86-64" or not processor.features().get("avx2"),
     reason="looks for vector registers of x86 with AVX2",
 )
 @pytest.mark.parametrize("dtype", TYPES)

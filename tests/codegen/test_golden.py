@@ -4,12 +4,12 @@ tests/golden/kernels, tests/golden/kernel_passes and tests/golden/device_passes.
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from runtime import system
 from runtime.codegen.device import pipeline
 from runtime.codegen.lower.state import EMITTERS
 from runtime.codegen.passes.pipeline import PASSES
@@ -39,7 +39,7 @@ def test_kernel_texts(case: golden.Case, request: Any) -> None:
 
 @pytest.mark.parametrize("case", PASS_CASES, ids=lambda case: f"{case.path.stem}-{case.name}")
 def test_kernel_passes(case: golden.Case, request: Any) -> None:
-    if sys.platform == "win32" and pass_of(case) == "parallelisation":
+    if not system.has_posix_threads() and pass_of(case) == "parallelisation":
         pytest.skip("kernels use POSIX threads")
     golden.compare(case, pass_text(pass_of(case), case.source), request)
 

@@ -14,12 +14,13 @@ from unittest import mock
 
 import pytest
 
+from runtime import system
 from runtime.codegen.native_runtime import thread_pool
 from runtime.llvm import target
 from runtime.llvm.threads import RUN
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="the threads are POSIX threads"),
+    pytest.mark.skipif(not system.has_posix_threads(), reason="the threads are POSIX threads"),
     pytest.mark.skipif(not target.available(), reason="LLVM's linker isn't known to work here"),
 ]
 

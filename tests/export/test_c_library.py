@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -16,9 +15,11 @@ import pytest
 import autograph as ag
 from autograph.cli import main
 from autograph.commands.graph import parse_signature
+from runtime import system
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("cc") is None or sys.platform == "win32", reason="needs a C compiler to link and to compile programs"
+    shutil.which("cc") is None or not system.has_posix_threads(),
+    reason="needs a C compiler to link and to compile programs",
 )
 CODES = {"invalid": 3, "unknown": 2, "memory": 8}
 
@@ -403,7 +404,7 @@ def test_the_command_line_writes_the_same_files(tmp_path, capsys):
     target = f"{source}:scale"
     command = ["compile", target, "--signature", "x: float32[None], k=3.0", "--output", str(folder), "--gradient"]
     assert main([*command, "--name", "triple"]) == 0
-    names = ["libtriple.a", "libtriple.so", "triple.h", "triple.o", "triple_main.c"]
+    names = ["libtriple.a", system.shared_library("triple"), "triple.h", "triple.o", "triple_main.c"]
     assert sorted(each.name for each in folder.iterdir()) == names
     assert all(name in capsys.readouterr().out for name in ["triple.h"])
     assert "/* Scales x." in (folder / "triple.h").read_text()

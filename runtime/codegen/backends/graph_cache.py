@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import system
 from runtime.codegen.backends import call_stub, llvm_backend
 from runtime.codegen.backends.driver import afterwards, load_kernel, record_of
 from runtime.codegen.cache import kernel_cache
@@ -139,7 +140,7 @@ def _this_build() -> str | None:
         for file in kernel_cache.source_files(_ROOT):
             status = file.stat()
             found.append(f"{file.path} {status.st_size} {status.st_mtime_ns}")
-    versions = (kernel_cache.FORMAT, np.__version__, sys.version_info[:3], sys.platform)
+    versions = (kernel_cache.FORMAT, np.__version__, sys.version_info[:3], system.NAME)
     text = "\n".join([repr(versions), *found])
     return kernel_cache.digest(text.encode("utf-8", "surrogateescape")) if found else None
 

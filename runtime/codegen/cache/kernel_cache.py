@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from runtime import errors
+from runtime import errors, system
 from runtime.codegen.cache import private_files
 from runtime.tracebacks import warn
 
@@ -44,13 +44,7 @@ def cache_dir() -> Path:
     chosen = os.environ.get("AUTOGRAPH_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser()  # no shell has expanded it
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "autograph-numba"
+    return system.user_cache_folder() / "autograph-numba"
 
 
 def kernel_folder() -> Path:
@@ -76,9 +70,8 @@ def platform_key() -> str:
     contents = [called[name] for name in sorted(called)]
     for room in ("kernel_ir", "llvm"):
         contents += [_read(file.path) for file in source_files(Path(__file__).parents[2] / room)]
-    compiler, processor, features = machine()
     parts = (
-        FORMAT, compiler, numpy.__version__, sys.version_info[:2], known(), processor, features,
+        FORMAT, *machine(), numpy.__version__, sys.version_info[:2], known(),
         digest(b"".join(contents)),
     )  # fmt: skip
     return repr(parts)
@@ -137,13 +130,14 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def machine() -> tuple[str, str, str]:
-    """The version of llvmlite, the processor, and a hash of its features."""
+def machine() -> tuple[str, ...]:
+    """The version of llvmlite, the system and the kind of machine, the processor, and a hash of its features."""
     import llvmlite
 
     from runtime.llvm import processor
 
-    return llvmlite.__version__, processor.name(), digest(processor.flags().encode())
+    features = digest(processor.flags().encode())
+    return llvmlite.__version__, system.NAME, processor.triple(), processor.name(), features
 
 
 def kernel_name(text: str, signature: str) -> str:

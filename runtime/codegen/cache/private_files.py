@@ -74,11 +74,21 @@ class Folder:
                 if hasattr(os, "fchmod"):
                     os.fchmod(file.fileno(), 0o600)  # whatever the umask is
                 file.write(content)
-            os.replace(temporary, self.at(name), src_dir_fd=self.handle, dst_dir_fd=self.handle)
+            self._put_in_place(temporary, name)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=self.handle)
             raise
+
+    def _put_in_place(self, temporary: str, name: str) -> None:
+        try:
+            os.replace(temporary, self.at(name), src_dir_fd=self.handle, dst_dir_fd=self.handle)
+        except PermissionError:
+            # Windows: somebody is reading the file that it would replace. Names tell what files hold, so that one will
+            # do; if it is damaged, its reader removes it.
+            if self.handle is not None or not os.path.isfile(self.at(name)):
+                raise
+            os.unlink(temporary)
 
     def status(self, name: str) -> os.stat_result:
         """The status of a file, or of the link itself. Raises OSError."""

@@ -109,8 +109,8 @@ def kind_of(type_: Scalar) -> str:
 @functools.cache
 def _record_function() -> int:
     """The address of a function that returns the calling thread's record."""
-    key = f"i32 {emulator.thread_key().value}"
-    declared = "declare ptr @pthread_getspecific(i32)"
+    key = f"i64 {emulator.thread_key().value}"
+    declared = "declare ptr @pthread_getspecific(i64)"
     text = defined("ptr @record()", lambda f: f.call("ptr", "@pthread_getspecific", key))
     (address,) = target.link(target.machine_code(f"{declared}\n{text}", ()), ["record"], {})
     return address

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from runtime import errors
+from runtime import errors, system
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.export.c_interface import CInterface, Parameter, Result
 from runtime.codegen.export.raising import with_checks
@@ -14,11 +14,10 @@ from runtime.codegen.kernel.call_outs import CallOut
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import lower
 from runtime.codegen.native_runtime import gemm, indirect_gemm, thread_pool
-from runtime.codegen.native_runtime.gemm_tiles import vector_bytes
 from runtime.dataclass import dataclass
 from runtime.graph.ir import Graph
 from runtime.graph.spans import at_span
-from runtime.llvm import memory, target, threads
+from runtime.llvm import memory, processor, target, threads
 from runtime.llvm.function_builder import FunctionBuilder, defined
 from runtime.ops.random.stateful import Borrowed
 
@@ -59,7 +58,10 @@ def compile_object(name: str, functions: Sequence[CFunction]) -> bytes:
     Raises UnimplementedError, with the user's line, for a graph with an operation that has no native code.
     """
     if not llvm_backend.available():
-        raise errors.UnimplementedError("C libraries are made by LLVM, which this project doesn't support here")
+        raise errors.UnimplementedError(
+            f"C libraries are made by this project's own compiler, which doesn't run on {system.NAME}. Export an ONNX "
+            "model (ag.onnx.export), or make the library on Linux or macOS"
+        )
     parts: list[tuple[str, Any, str]] = []
     for number, function in enumerate(functions):
         source = _source(function)
@@ -71,7 +73,7 @@ def compile_object(name: str, functions: Sequence[CFunction]) -> bytes:
     texts = [text for text, _, _ in parts]
     resident = [(_BLOCKS, 2), (_thread_count(name), 2)]
     products = [
-        each.code(kind, vector_bytes())
+        each.code(kind, processor.vector_bits() // 8)
         for each in (gemm, indirect_gemm)
         for kind, symbol in each.SYMBOLS.items()
         if any(f"@{symbol}(" in text for text in texts)

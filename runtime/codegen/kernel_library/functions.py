@@ -15,7 +15,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from runtime.codegen.backends.numba_backend.math_intrinsics import INTRINSICS
-from runtime.codegen.backends.numba_backend.threading_library import here, in_threads, part, recursive  # noqa: F401  for kernels
+from runtime.codegen.backends.numba_backend.threading_library import (  # noqa: F401  for kernels
+    call_out,
+    here,
+    in_threads,
+    part,
+    recursive,
+)
 from runtime.codegen.kernel_library.algorithms import (  # noqa: F401  for kernels
     cholesky,
     cholesky_of_each,

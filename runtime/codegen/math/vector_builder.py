@@ -360,8 +360,8 @@ class FormulaBuilder:
 @functools.cache
 def vector_lengths() -> tuple[int, ...]:
     """The vector lengths in bits that loops may be compiled for: LLVM sometimes chooses half of the longest."""
-    features = processor.features()
-    return (256, 512) if features.get("avx512f") else (128, 256) if features.get("avx2") else (128,)
+    longest = processor.vector_bits()
+    return (longest // 2, longest) if longest > 128 else (longest,)
 
 
 @functools.cache

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import sys
+import mmap
 from typing import Any
 
+from runtime import system
 from runtime.codegen.native_runtime.jit_module import link
-from runtime.llvm import memory
+from runtime.llvm import memory, target
 from runtime.llvm.function_builder import FunctionBuilder, definitions
 
 TAKE, GIVE = "autograph_take_block", "autograph_give_block"
@@ -31,7 +32,6 @@ KEPT = 256 << 20
 _IN_ROW = 64
 _SLOTS = _IN_ROW * (KEPT.bit_length() - LEAST.bit_length() + 1)
 _HUGE_PAGES = 4 << 20  # bytes from which on huge pages are requested
-_PAGE = 4096
 _MADV_HUGEPAGE = 14
 
 _DECLARATIONS = """
@@ -145,7 +145,7 @@ def _take(f: FunctionBuilder) -> str:
     is_huge = f.all_of(f.negated(f.is_null(block)), f.binary("icmp uge", "%bytes", _HUGE_PAGES))
     with f.if_then(is_huge):
         start = f.convert("ptrtoint", "ptr", block, "i64")
-        page = f.binary("and", f.binary("add", start, _PAGE - 1), -_PAGE)
+        page = f.binary("and", f.binary("add", start, mmap.PAGESIZE - 1), -mmap.PAGESIZE)
         length = f.binary("sub", f.binary("add", start, "%bytes"), page)
         place = f.convert("inttoptr", "i64", page, "ptr")
         f.call("i32", "@madvise", f"ptr {place}", f"i64 {length}", f"i32 {_MADV_HUGEPAGE}")
@@ -183,10 +183,15 @@ declare i32 @madvise(ptr, i64, i32)
     ])  # fmt: skip
 
 
+def code() -> str:
+    """The LLVM code of both functions."""
+    return _keeping() if system.is_linux() else _plain()
+
+
 @functools.cache
 def provide() -> tuple[int, int]:
     """Defines the symbols of both functions for later linking; their addresses."""
-    take, give = link(_keeping() if sys.platform == "linux" else _plain(), TAKE, GIVE)
+    take, give = link(code(), TAKE, GIVE)
     return take, give
 
 
@@ -194,8 +199,7 @@ def provide() -> tuple[int, int]:
 def _table() -> Any:
     """The table through which kernels call both functions: the C library's until `provide_to_kernels` replaces them.
     Blocks are malloc's own, so some may be allocated before that and freed after."""
-    library = ctypes.CDLL(None)
-    plain = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in ("malloc", "free")]
+    plain = [ctypes.cast(getattr(system.c_library(), name), ctypes.c_void_p).value for name in ("malloc", "free")]
     return (ctypes.c_void_p * 2)(*plain)
 
 
@@ -206,5 +210,7 @@ def table() -> int:
 
 @functools.cache
 def provide_to_kernels() -> None:
-    """Compiles the functions. Kernels run without them until then, so that no running loop waits for this."""
-    _table()[:] = provide()
+    """Compiles the functions. Kernels run without them until then, so that no running loop waits for this; those that
+    numba compiles always do."""
+    if target.available():
+        _table()[:] = provide()

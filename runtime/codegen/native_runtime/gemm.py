@@ -23,8 +23,8 @@ and tile it belongs to, so results don't depend on the number of threads.
 from __future__ import annotations
 
 import functools
-import sys
 
+from runtime import system
 from runtime.codegen.native_runtime import thread_pool
 from runtime.codegen.native_runtime.gemm_pack import DEPTH, LINE_PADDING, VECTORS
 from runtime.codegen.native_runtime.gemm_tiles import Tiles, provided
@@ -51,7 +51,8 @@ class _Gemm(Tiles):
 
     def text(self) -> str:
         """The LLVM code of all of them. The pool's threads run `@part`."""
-        pool = _run_serially() if sys.platform == "win32" else f"declare void @{RUN}(ptr, ptr, i64, i64, i64)"
+        has_pool = system.has_posix_threads()
+        pool = f"declare void @{RUN}(ptr, ptr, i64, i64, i64)" if has_pool else _run_serially()
         tiles = [self._tile(height, kind) for height in self.heights for kind in self._kinds()]
         parts = [
             self._copy_block(),
@@ -242,5 +243,5 @@ def code(name: str, vector_bytes: int) -> str:
 @functools.cache
 def provide(name: str) -> int:
     """Defines the symbol of the product for this element type, and gives its address."""
-    others = {} if sys.platform == "win32" else {RUN: thread_pool.provide()}
+    others = {RUN: thread_pool.provide()} if system.has_posix_threads() else {}
     return provided(SYMBOLS[name], name, code, _SOURCES, others)

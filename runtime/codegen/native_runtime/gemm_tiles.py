@@ -129,22 +129,14 @@ class Tiles(Packing):
                 c.run(f"@tile_{height}_{kind}", given)
 
 
-def vector_bytes() -> int:
-    """The length of this machine's vectors in bytes."""
-    from runtime.llvm import processor
-
-    features = processor.features()
-    return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-
-
 def provided(
     symbol: str, name: str, code: Callable[[str, int], str], sources: Sequence[str], others: Mapping[str, int]
 ) -> int:
     """Compiles a product for this machine and an element type, and gives its address. sources: the files of this folder
     that the code depends on. others: the symbols that it refers to."""
-    from runtime.llvm import target
+    from runtime.llvm import processor, target
 
-    size = vector_bytes()
+    size = processor.vector_bits() // 8
     writers = [Path(__file__).with_name(file).read_text(encoding="utf-8") for file in sources]
     key = repr((symbol, size, writers))
     made = jit_module.machine_code("products", lambda: code(name, size), level=0, key=key)

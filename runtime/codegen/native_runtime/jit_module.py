@@ -36,29 +36,8 @@ def link(code: str, *names: str) -> list[int]:
 
     from runtime.llvm import target
 
-    kept = target.available()
     # It runs for a moment between kernels; LLVM would take six times as long to make the best of it.
-    addresses = (
-        target.link(machine_code("resident", code, level=0, codegen_level=0), names, {})
-        if kept
-        else _compiled(code, names)
-    )
+    addresses = target.link(machine_code("resident", code, level=0, codegen_level=0), names, {})
     for name, address in zip(names, addresses):
         llvm.add_symbol(name, address)
-    return addresses
-
-
-def _compiled(code: str, names: tuple[str, ...]) -> list[int]:
-    """The same by MCJIT, on machines where only numba compiles kernels."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(code)
-    module.verify()
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    addresses = [int(engine.get_function_address(name)) for name in names]
-    engine.detach()
     return addresses

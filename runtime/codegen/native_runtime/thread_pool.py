@@ -30,13 +30,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import platform
 import signal
-import sys
 import time
 from typing import Any
 
+from runtime import system
 from runtime.codegen.native_runtime.jit_module import link
+from runtime.llvm import processor
 from runtime.llvm.function_builder import FunctionBuilder, defined, definitions
 from runtime.llvm.threads import RUN
 
@@ -52,8 +52,8 @@ _SHORTEST_ALONE, _LONGEST_ALONE = 20_000_000, 1_000_000_000
 _IN_VAIN = 16  # nests in a row of which no other thread took a part, after which it does the same
 # Tells the processor that a thread waits: the intrinsic and its operands.
 _PAUSES = {
-    **dict.fromkeys(("x86_64", "AMD64"), ("@llvm.x86.sse2.pause",)),
-    **dict.fromkeys(("aarch64", "arm64"), ("@llvm.aarch64.hint", "i32 1")),
+    "x86-64": ("@llvm.x86.sse2.pause",),
+    "arm64": ("@llvm.aarch64.hint", "i32 1"),
 }
 _MASK_WORDS = 16  # of 64 bits, in a set of signals, or of processors: 1,024 of them
 
@@ -105,8 +105,8 @@ declare i32 @pthread_setaffinity_np(i64, i64, ptr)
 
 
 def _pause(f: FunctionBuilder) -> None:
-    if platform.machine() in _PAUSES:
-        f.run(*_PAUSES[platform.machine()])
+    if processor.family() in _PAUSES:
+        f.run(*_PAUSES[processor.family()])
 
 
 def _now(f: FunctionBuilder) -> str:
@@ -325,7 +325,7 @@ def _run_parts(f: FunctionBuilder) -> None:
     threads = f.min("%threads", MOST_THREADS)
     others = f.binary("sub", threads, 1)
     f.run("@grow", f"i64 {others}")
-    if sys.platform == "linux":
+    if system.is_linux():
         f.run("@keep_off", f"i64 {others}")
     _share(f, threads)
     began = _time(f, _PROCESSOR_TIME)
@@ -369,7 +369,7 @@ def code() -> str:
             }
         ),
     ]
-    if sys.platform == "linux":
+    if system.is_linux():
         texts += [_LINUX, defined("internal void @keep_off(i64 %others)", _keep_off)]
     return "\n".join(texts)
 

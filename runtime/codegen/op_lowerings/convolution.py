@@ -25,9 +25,9 @@ Other convolutions write all windows to memory, for one product of matrices.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 
+from runtime import system
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import scalars
 from runtime.codegen.kernel.values import Array, Buffer, product
@@ -64,7 +64,7 @@ class _Sizes:
         self.filters: int = math.prod((*terms, depth)) if known else 0  # type: ignore[arg-type]
         dtype = node.outputs[0].dtype
         self.is_large = self.elements * self.depth >= cost_model.GEMM_MULTIPLICATIONS
-        has_threads = sys.platform != "win32" and not low.for_device
+        has_threads = system.has_posix_threads() and not low.for_device
         few = len(node.attrs["sizes"]) <= MOST_DIMENSIONS
         self.in_place = dtype.is_floating and self.is_large and few and not low.for_device
         work, least = self.elements, cost_model.PARALLEL_WORK

@@ -4,10 +4,10 @@ otherwise."""
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any
 
+from runtime import system
 from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Dims, product
 from runtime.codegen.loops.loop_nest import broadcast_dims, fail_unless_shapes_fit
@@ -80,7 +80,7 @@ def _multiplications(node: Node) -> int | None:
 def _shares_batch(node: Node) -> bool:
     """Whether each thread takes whole products of a batch, rather than a part of each product."""
     shape, each = node.outputs[0].shape, _multiplications(node)
-    if each is None or None in shape or sys.platform == "win32":
+    if each is None or None in shape or not system.has_posix_threads():
         return False
     whole = each * math.prod(shape[:-2])
     return each < cost_model.SHARED_PRODUCT and whole >= cost_model.SHARED_BATCH

@@ -21,12 +21,11 @@ split. The text says that a nest is large, but not how large it is.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
+from runtime import system
 from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.ir import Node, Value
@@ -67,15 +66,15 @@ def cores() -> int:
     global _cores, _cores_checked_at
     now = time.monotonic()
     if now >= _cores_checked_at + 1.0:
-        _cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        _cores = system.usable_cores()
         _cores_checked_at = now
     return _cores
 
 
 def is_large(nodes: Sequence[Node]) -> bool:
     """Whether a fusion group of these nodes has enough work to be split."""
-    if sys.platform == "win32":
-        return False  # the threads are POSIX threads
+    if not system.has_posix_threads():
+        return False
     read = {value for node in nodes for value in node.inputs}
     made = {value for node in nodes for value in node.outputs}
     count = max(map(_elements, read | made), default=0)

@@ -10,7 +10,6 @@ lanes, and so finds the first error in order.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,15 +22,10 @@ from runtime.llvm.optimize.version_select import VersionSelect
 from runtime.llvm.writer import Value, Writer, literal
 
 
-@functools.cache
-def _vector_bits() -> int:
-    """The number of lanes. With 32 registers, two vectors are used for each value, to hide latencies."""
-    features = processor.features()
-    return 1024 if features.get("avx512f") else 256 if features.get("avx2") else 128
-
-
 def _width(plan: Plan) -> int:
-    return max(_vector_bits() // plan.hot, 2)
+    """The number of lanes. With the 32 registers of AVX-512, two vectors are used for each value, to hide latencies."""
+    bits = processor.vector_bits()
+    return max(bits * (2 if bits == 512 else 1) // plan.hot, 2)
 
 
 _COSTLY = (ir.While, ir.Store, ir.Return, ir.Fail, ir.Load, ir.Dim, ir.Call)

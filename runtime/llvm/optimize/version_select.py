@@ -11,15 +11,12 @@ timed, and one that takes twice as long as any before makes the loop measure aga
 
 from __future__ import annotations
 
-import platform
-
+from runtime.llvm import processor
 from runtime.llvm.writer import Writer
 
 _FIRST = 4  # runs that alternate
 _EVERY = 61  # a prime, so that it doesn't coincide with the rows of an image
 _FAR = 4  # times faster
-# The cycle counter of x86. Other machines don't let programs read theirs, but have a clock.
-_CLOCK = "readcyclecounter" if platform.machine() in ("x86_64", "AMD64") else "readsteadycounter"
 
 
 class VersionSelect:
@@ -118,7 +115,8 @@ class VersionSelect:
         return self.w.select(self.w.binary("icmp ult", number, most), number, most)
 
     def _clock(self) -> str:
-        return self.w.intrinsic(_CLOCK, "i64")
+        # The cycle counter of x86. Other processors don't let programs read theirs, but have a clock.
+        return self.w.intrinsic("readcyclecounter" if processor.family() == "x86-64" else "readsteadycounter", "i64")
 
     def _load(self, place: str) -> str:
         return self.w.load("i64", place)

@@ -12,6 +12,7 @@ from runtime import dtypes, errors
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply, call
+from runtime.ops.elementwise import float_to_integer
 from runtime.ops.elementwise.arithmetic import absolute_scale, bounded, multiply_no_nan, square
 from runtime.ops.elementwise.define import UnaryFunction, unary, with_operands
 from runtime.ops.rules import typed, unary_samples
@@ -270,6 +271,8 @@ def _cast_kernel(x: Any, dtype: DType) -> Any:
         )
     if x.dtype.kind == "c" and dtype.kind in "iuf":
         x = x.real  # as TensorFlow; NumPy would warn
+    if dtype.kind in "iu" and x.dtype.kind not in "iub":
+        return float_to_integer.converted(x, dtype._np)
     return x.astype(dtype._np)
 
 

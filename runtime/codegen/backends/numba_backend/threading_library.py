@@ -1,4 +1,6 @@
-"""What parallel kernels call (see `passes/parallelize.py`), for numba. Imported by kernels only."""
+"""What kernels call that run on threads (`passes/parallelize.py`), or let Python run a node, for numba. Imported by
+kernels only.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +34,24 @@ def here(typing_context: Any) -> Any:
         return builder.ptrtoint(cgutils.alloca_once(builder, ir.IntType(8)), _I64)
 
     return types.int64(), generate
+
+
+@intrinsic
+def call_out(typing_context: Any, address: Any, *arrays: Any) -> Any:
+    """Calls a C function by its address with the addresses of arrays' elements (`kernel/call_outs.py`)."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        types_, packed = signature.args[1], values[1]
+        given = [
+            builder.bitcast(context.make_array(type_)(context, builder, array).data, _POINTER)
+            for type_, array in zip(types_, cgutils.unpack_tuple(builder, packed, len(types_)))
+        ]
+        kind = ir.FunctionType(ir.VoidType(), [_POINTER] * len(given)).as_pointer()
+        place = context.cast(builder, values[0], signature.args[0], types.int64)
+        builder.call(builder.inttoptr(place, kind), given)
+        return context.get_dummy_value()
+
+    return types.void(address, types.StarArgTuple(arrays)), generate
 
 
 _POINTER = ir.IntType(8).as_pointer()
