@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.functions import Cost, cost_of
 from runtime.kernel_ir.parse_python import parse_constants, parse_functions
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, results, signature
 from runtime.llvm import arithmetic, calls, memory, statements, target, threads, wrapper
@@ -424,11 +425,6 @@ def _loops(function: ir.Function) -> bool:
     return any(isinstance(item, (ir.While, ir.For)) for item in ir.walk(function.body))
 
 
-_LOOPING = frozenset(
-    f"lib.{name}" for name in ("matmul", "gemm", "indirect_gemm", "int_matmul", "in_threads", "nonfinite", "all_true")
-)
-
-
 def _takes_long(kernel: Callee) -> bool:
     """Whether a kernel may run long enough to release the interpreter lock: it loops, or calls a function that may."""
-    return _loops(kernel.function) or not _LOOPING.isdisjoint(kernel.called)
+    return _loops(kernel.function) or any(cost_of(name) is Cost.LOOP for name in kernel.called)

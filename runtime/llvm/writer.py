@@ -13,6 +13,7 @@ from typing import Any
 
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.functions import row_of
 from runtime.kernel_ir.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
 from runtime.llvm.function_builder import UNLIKELY, FunctionBuilder
 from runtime.llvm.optimize import outer_loop_plan
@@ -116,8 +117,9 @@ def _borrowed(types: Any) -> set[str]:
     for item in items:
         if isinstance(item, ir.Assign) and len(item.targets) == 1 and count[item.targets[0]] == 1:
             value = item.value
-            if isinstance(value, ir.Call) and value.function == "lib.flat":
-                (value,) = value.arguments
+            if isinstance(value, ir.Call):
+                row = row_of(value.function)
+                value = value if row is None or row.view is None else value.arguments[row.view]
             if isinstance(value, ir.Var) and value.name in given:
                 found.add(item.targets[0])
     return {name for name in found if isinstance(types.variables.get(name), Array)}

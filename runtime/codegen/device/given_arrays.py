@@ -38,10 +38,10 @@ from typing import Any
 
 from runtime.codegen.device.kernel import UNKNOWN, ZERO, Given
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.functions import ROWS
 from runtime.kernel_ir.print_python import expression
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type
 
-_FUNCTIONS = frozenset({"min", "max", "abs"})
 # Python integers don't overflow.
 _NUMBERS = SimpleNamespace(int64=int, bool_=bool)
 
@@ -161,7 +161,8 @@ def is_known(item: ir.Expr, known: Container[str], arrays: Container[str]) -> bo
     if isinstance(item, ir.Convert):
         return item.target == INT64 and is_known(item.operand, known, arrays)  # others would wrap around
     if isinstance(item, ir.Call):
-        return item.function in _FUNCTIONS and all(is_known(each, known, arrays) for each in item.arguments)
+        is_python = item.function in ROWS and "." not in item.function
+        return is_python and all(is_known(each, known, arrays) for each in item.arguments)
     if isinstance(item, ir.Binary):
         return item.op in ("+", "-", "*", "//", "%") and all(
             is_known(e, known, arrays) for e in (item.left, item.right)

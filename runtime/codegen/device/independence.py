@@ -25,16 +25,14 @@ from runtime.codegen.device.counted_loops import leaves
 from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.functions import row_of
 from runtime.kernel_ir.types import INT64, Array, Type
 from runtime.llvm.optimize.outer_loop_plan import Uses
 
-# Commutative functions that join two partial results.
 _NUMBERS = "its trips hand numbers on"
 _SAME_ELEMENTS, _LAST_TRIP = "its trips may use the same elements", "its last trip's numbers are used"
-_JOINS = frozenset({"lib.add", "lib.mul", "lib.maximum", "lib.minimum"})
+# Commutative operators.
 _OPERATORS = frozenset({"+", "*", "|", "&"})
-# Functions whose result is an alias of an argument.
-_VIEWS = frozenset({"lib.flat", "lib.shaped"})
 
 
 @dataclass(frozen=True)
@@ -166,17 +164,12 @@ def _aliases(value: ir.Expr) -> set[str]:
         return {value.name}
     if isinstance(value, ir.Select):
         return _aliases(value.yes) | _aliases(value.no)
-    if isinstance(value, ir.Call) and value.function not in _JOINS:
-        return {name for argument in value.arguments for name in _aliases(argument)} - _new(value)
+    if isinstance(value, ir.Call):
+        row = row_of(value.function)
+        kept = value.arguments if row is None else [value.arguments[at] for at in row.keeps]
+        return {name for argument in kept for name in _aliases(argument)}
     if isinstance(value, ir.Tuple):
         return {name for each in value.items for name in _aliases(each)}
-    return set()
-
-
-def _new(value: ir.Call) -> set[str]:
-    """The arguments of a call whose result has memory of its own."""
-    if value.function in ("lib.copied", "lib.grown"):
-        return set().union(*(ir.variables(argument) for argument in value.arguments))
     return set()
 
 
@@ -389,9 +382,10 @@ def _reads(items: Iterable[ir.Statement]) -> tuple[set[str], dict[str, list[ir.E
             found.setdefault(each.array.name, []).append(each.index)
             visit(each.index)
         elif isinstance(each, ir.Call):
-            for argument in each.arguments:
+            row = row_of(each.function)
+            for at, argument in enumerate(each.arguments):
                 items = argument.items if isinstance(argument, ir.Tuple) else (argument,)
-                if each.function not in _VIEWS:
+                if row is None or at in row.reads or at in row.writes:
                     whole.update(item.name for item in items if isinstance(item, ir.Var))
                 for item in items:
                     visit(item)
@@ -405,6 +399,11 @@ def _reads(items: Iterable[ir.Statement]) -> tuple[set[str], dict[str, list[ir.E
     return whole, found
 
 
+def _joins(item: ir.Call) -> bool:
+    row = row_of(item.function)
+    return row is not None and row.joins
+
+
 def _total(name: str, block: ir.Block) -> Total | None:
     """The total that a loop-carried variable is, if trips only add to it; else None."""
     steps = [item for item in ir.walk(block) if name in ir.targets(item)]
@@ -416,7 +415,7 @@ def _total(name: str, block: ir.Block) -> Total | None:
     value, own = steps[0].value, ir.Var(name)
     while isinstance(value, ir.Convert):
         value = value.operand
-    if isinstance(value, ir.Call) and value.function in _JOINS and value.arguments[0] == own and uses == 1:
+    if isinstance(value, ir.Call) and _joins(value) and value.arguments[0] == own and uses == 1:
         return Total(name, value.function)
     if isinstance(value, ir.Binary) and value.op in _OPERATORS and value.left == own and uses == 1:
         return Total(name, value.op)
@@ -439,7 +438,7 @@ def _scan(name: str, block: ir.Block) -> Scan | None:
     value = step.value
     while isinstance(value, ir.Convert):
         value = value.operand
-    if isinstance(value, ir.Call) and value.function in _JOINS and value.arguments[0] == own:
+    if isinstance(value, ir.Call) and _joins(value) and value.arguments[0] == own:
         total, added = Total(name, value.function), value.arguments[1]
     elif isinstance(value, ir.Binary) and value.op in _OPERATORS and value.left == own:
         total, added = Total(name, value.op), value.right

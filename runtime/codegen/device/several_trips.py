@@ -34,11 +34,10 @@ from typing import Any
 from runtime.codegen import cost_model
 from runtime.codegen.device.kernel import Kernel, Strided, fresh_name, names_of
 from runtime.kernel_ir import ir, result_types
+from runtime.kernel_ir.functions import Cost, cost_of, row_of
 from runtime.kernel_ir.types import FLOAT32
-from runtime.llvm.device_calls import BUILTINS
 
 _VECTOR = 4  # elements that one instruction loads or stores
-_OF_ANGLES = frozenset({"lib.sin", "lib.cos"})
 
 
 def run(kernel: Kernel) -> None:
@@ -247,7 +246,10 @@ def _renamed(item: ir.Statement, values: Mapping[str, ir.Var]) -> ir.Statement:
 
 def _is_of_angle(item: ir.Expr) -> bool:
     """Whether it is a function of four of whose angles a call takes care."""
-    return isinstance(item, ir.Call) and item.function in _OF_ANGLES and item.type == FLOAT32
+    if not isinstance(item, ir.Call) or item.type != FLOAT32:
+        return False
+    row = row_of(item.function)
+    return row is not None and row.is_angular
 
 
 def _is_apart(item: ir.Expr) -> bool:
@@ -283,8 +285,7 @@ def _is_long(item: ir.Expr) -> bool:
     """Whether it takes more than an instruction: a division, or a call of most functions."""
     if not isinstance(item, ir.Call):
         return isinstance(item, ir.Binary) and item.op in ("/", "//", "%", "**")
-    module, _, name = item.function.rpartition(".")
-    return (module, name) not in BUILTINS
+    return cost_of(item.function) > Cost.INSTRUCTION
 
 
 def _are_never_aligned(parts: Sequence[Any]) -> bool:

@@ -23,21 +23,11 @@ from itertools import pairwise
 from runtime.codegen.passes.kernel import Kernel, loops_inside_out
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.functions import row_of
 from runtime.kernel_ir.types import FLOAT32, FLOAT64, INT32, INT64
 
-# Cheap functions of numbers, which can't fail.
-_ARITHMETIC = frozenset({"max", "min", "lib.clamped", "lib.slice_start", "lib.slice_count"})
 _CONVERSIONS = (INT32, INT64, FLOAT32, FLOAT64)
 _PURE = (ir.Var, ir.Const, ir.Binary, ir.Unary, ir.Compare, ir.Select, ir.Convert, ir.Call)
-# Library functions that read or write a buffer and keep no reference to it.
-_TRANSIENT = frozenset(
-    f"lib.{name}"
-    for name in (
-        "matmul", "gemm", "solved", "all_true", "add_rows", "nonfinite", "fill_words", "fill_truncated", "draw_classes",
-        "order_of_row", "order_of_rows", "top_of_row", "distinct", "solve_each", "cholesky_of_each", "substitute_each",
-        "suppress_boxes", "copy_windows", "fill_places", "pad_rows", "transpose_matrix", "indirect_gemm", "call_out",
-    )
-)  # fmt: skip
 
 
 def run(kernel: Kernel) -> None:
@@ -122,7 +112,8 @@ def _is_invariant(item: ir.Assign, assigned: set[str]) -> bool:
 
 def _is_pure(item: ir.Expr) -> bool:
     if isinstance(item, ir.Call):
-        return item.function in _ARITHMETIC
+        row = row_of(item.function)
+        return row is not None and row.is_arithmetic
     if isinstance(item, ir.Convert):
         return item.target in _CONVERSIONS
     return isinstance(item, _PURE)
@@ -192,7 +183,8 @@ def _only_reads_elements(name: str, item: ir.Expr) -> bool:
         return item.name != name
     if isinstance(item, ir.Load):
         return _only_reads_elements(name, item.index)
-    if isinstance(item, ir.Call) and item.function in _TRANSIENT:
-        inner = [each for arg in item.arguments for each in (arg.items if isinstance(arg, ir.Tuple) else (arg,))]
-        return all(isinstance(each, ir.Var) or _only_reads_elements(name, each) for each in inner)
+    row = row_of(item.function) if isinstance(item, ir.Call) else None
+    if isinstance(item, ir.Call) and row is not None:
+        others = [arg for at, arg in enumerate(item.arguments) if at in row.keeps or not isinstance(arg, ir.Var)]
+        return all(_only_reads_elements(name, each) for each in others)
     return all(_only_reads_elements(name, each) for each in ir.operands(item))

@@ -27,9 +27,7 @@ from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.result_types import FORMULAS
-
-_SLOW = frozenset(f"{module}.{name}" for module in ("lib", "math") for name in FORMULAS)
+from runtime.kernel_ir.functions import Cost, cost_of
 
 
 def run(kernel: Kernel) -> None:
@@ -123,7 +121,7 @@ def _accesses(body: ir.Block) -> _Accesses | None:
     once = [
         each for top in body if not isinstance(top, ir.For) for item in ir.walk([top]) for each in ir.expressions(item)
     ]
-    slow = any(isinstance(each, ir.Call) and each.function in _SLOW for each in once)
+    slow = any(isinstance(each, ir.Call) and cost_of(each.function) is Cost.FORMULA for each in once)
     found = _Accesses({}, {}, ir.assigned(body), len(items), set(), short, slow)
     offsets: dict[str, ir.Expr | None] = {}
     for item in items:
