@@ -48,15 +48,37 @@ class Cost(enum.IntEnum):
     LOOP = 4  # as long as its arguments say
 
 
+class Effect(NamedTuple):
+    """What a function does with the arrays that it is given, which are named by their positions.
+
+    reads      those whose elements it reads
+    writes     those whose elements it writes
+    keeps      those whose memory its result may be, or be a view of
+    allocates  whether it makes arrays
+    """
+
+    reads: Sequence[int] = ()
+    writes: Sequence[int] = ()
+    keeps: Sequence[int] = ()
+    allocates: bool = False
+
+    @property
+    def changes_memory(self) -> bool:
+        """Whether it writes arrays, or makes some."""
+        return self.allocates or bool(self.writes)
+
+
+EVERY = range(sys.maxsize)  # all arguments
+NOTHING = Effect()
+UNKNOWN = Effect(EVERY, EVERY, EVERY, True)  # that of a function that may do anything
+
+
 class Row(NamedTuple):
     """What is known of a function. Arguments are given by their positions; a tuple of arrays counts as one argument.
 
     result     gives the type of the result
-    reads      the arrays whose elements it reads
-    writes     the arrays whose elements it writes
+    effect     what it does with arrays
     view       the array whose memory the result is
-    keeps      the arrays whose memory the result may be, or be a view of
-    allocates  whether it makes arrays
     cost       how long a call takes
     is_pure    whether it does nothing else, and its result depends only on its arguments
     joins      whether it joins two partial results in a reduction: in any order, and from any neutral element
@@ -64,11 +86,8 @@ class Row(NamedTuple):
     """
 
     result: Rule
-    reads: Sequence[int] = ()
-    writes: Sequence[int] = ()
+    effect: Effect = NOTHING
     view: int | None = None
-    keeps: Sequence[int] = ()
-    allocates: bool = False
     cost: Cost = Cost.INSTRUCTION
     is_pure: bool = True
     joins: bool = False
@@ -77,10 +96,8 @@ class Row(NamedTuple):
     @property
     def is_arithmetic(self) -> bool:
         """Whether it computes numbers from numbers in little time. No such function fails."""
-        return self.is_pure and not self.reads and not self.allocates and self.cost <= Cost.SHORT
+        return self.is_pure and self.effect == NOTHING and self.cost <= Cost.SHORT
 
-
-EVERY = range(sys.maxsize)  # all arguments
 
 # --- results ---------------------------------------------------------------------------------------------------------
 
@@ -174,11 +191,11 @@ _NONE, _INTEGER, _TRUTH = _always(None), _always(INT64), _always(BOOL)
 
 
 def _view(result: Rule, array: int) -> Row:
-    return Row(result, view=array, keeps=(array,))
+    return Row(result, Effect(keeps=(array,)), view=array)
 
 
 def _loop(result: Rule, reads: Sequence[int] = (), writes: Sequence[int] = ()) -> Row:
-    return Row(result, reads, writes, cost=Cost.LOOP)
+    return Row(result, Effect(reads, writes), cost=Cost.LOOP)
 
 
 ROWS: dict[str, Row] = {
@@ -216,8 +233,8 @@ ROWS: dict[str, Row] = {
     # Arrays.
     "lib.flat": _view(_flat, 0),
     "lib.shaped": _view(_shaped, 1),
-    **{f"lib.{name}": Row(_first, reads=(0,), allocates=True, cost=Cost.LOOP) for name in ("copied", "grown")},
-    "lib.resized": Row(_first, reads=(0,), keeps=(0,), allocates=True, cost=Cost.LOOP),
+    **{f"lib.{name}": Row(_first, Effect(reads=(0,), allocates=True), cost=Cost.LOOP) for name in ("copied", "grown")},
+    "lib.resized": Row(_first, Effect(reads=(0,), keeps=(0,), allocates=True), cost=Cost.LOOP),
     "lib.all_true": _loop(_TRUTH, reads=(0,)),
     "lib.nonfinite": _loop(_INTEGER, reads=(0,)),
     "lib.scalar_count": _loop(_INTEGER, reads=(0,)),
@@ -250,8 +267,8 @@ ROWS: dict[str, Row] = {
     # What is outside of the kernel.
     "lib.interrupted": Row(_TRUTH, is_pure=False),
     "lib.here": Row(_INTEGER, is_pure=False),
-    "lib.in_threads": Row(_NONE, reads=EVERY, writes=EVERY, cost=Cost.LOOP, is_pure=False),
-    "lib.call_out": Row(_NONE, reads=EVERY, writes=EVERY, cost=Cost.LONG, is_pure=False),
+    "lib.in_threads": Row(_NONE, Effect(EVERY, EVERY), cost=Cost.LOOP, is_pure=False),
+    "lib.call_out": Row(_NONE, Effect(EVERY, EVERY), cost=Cost.LONG, is_pure=False),
     # Functions that only kernels in SPMD form call (`llvm/device_calls.py`, `codegen/device/library.py`).
     **{f"lib.near_{name}": Row(same_float, cost=Cost.FORMULA) for name in ("sin", "cos")},
     **{f"lib.{name}_of_four": Row(_each, cost=Cost.FORMULA) for name in ("sin", "cos")},
@@ -290,6 +307,12 @@ def row_of(function: str) -> Row | None:
     """The row of a function by its name in the IR; None for the others, which are known by their text. The library's
     own functions name each other without `lib.`."""
     return ROWS.get(function) or ROWS.get(f"lib.{function}")
+
+
+def effect_of(function: str) -> Effect:
+    """What a function does with arrays, as far as rows say."""
+    row = row_of(function)
+    return UNKNOWN if row is None else row.effect
 
 
 def cost_of(function: str) -> Cost:

@@ -61,12 +61,12 @@ def test_effects_are_those_of_the_text(library: str, name: str) -> None:
     """What the text does is in the row. On the processor, the row says no more than that."""
     row = ROWS[f"lib.{name}"]
     own = of_text(text_of(library, name), Effects(LIBRARIES[library]).of)
-    stated = (set(row.reads), set(row.writes), set(row.keeps))
+    stated = (set(row.effect.reads), set(row.effect.writes), set(row.effect.keeps))
     found = (set(own.reads), set(own.writes), set(own.keeps))
     assert all(part <= whole for part, whole in zip(found, stated))
-    assert own.allocates <= row.allocates
+    assert own.allocates <= row.effect.allocates
     if library == "processor":
-        assert (found, own.allocates) == (stated, row.allocates)
+        assert (found, own.allocates) == (stated, row.effect.allocates)
 
 
 def test_the_effects_of_a_text() -> None:
@@ -109,8 +109,8 @@ def test_rows_of_machine_operations() -> None:
     for table in (calls.BUILTINS, device_calls.BUILTINS):
         for module, name in table:
             row = ROWS[f"{module}.{name}".lstrip(".")]
-            assert row.cost is Cost.INSTRUCTION or row.writes or module == "math", name
+            assert row.cost is Cost.INSTRUCTION or row.effect.writes or module == "math", name
     assert {name for name, row in ROWS.items() if row.joins} == {name for name in WORDS if name.startswith("lib.")}
     views = {name: row for name, row in ROWS.items() if row.view is not None}
-    assert all(row.view in row.keeps and not row.allocates for row in views.values())
+    assert all(row.view in row.effect.keeps and not row.effect.allocates for row in views.values())
     assert views.keys() >= {"lib.flat", "lib.shaped", "gpu.view"}

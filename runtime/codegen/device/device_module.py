@@ -8,7 +8,6 @@ from pathlib import Path
 
 from runtime.codegen.cache import kernel_cache
 from runtime.codegen.device import approximations, c_functions, launch_code
-from runtime.codegen.device.independence import written
 from runtime.codegen.device.kernel import Given, Kernel, NotOnDevice
 from runtime.codegen.device.library import library
 from runtime.codegen.device.pipeline import run_passes
@@ -17,6 +16,8 @@ from runtime.codegen.math import vector_intrinsics
 from runtime.dataclass import dataclass
 from runtime.gpu import emulator
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.accesses import accesses
+from runtime.kernel_ir.analysis.effects import Effects
 from runtime.kernel_ir.types import Array, Scalar, Type, Unsupported, signature
 from runtime.llvm import device_calls, target
 from runtime.llvm.device_layout import MOST_BLOCKS
@@ -155,7 +156,8 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
         needs |= each.needs
     modules.append(approximations.definitions(needs, record is None))
     modules.append(vector_intrinsics.definitions(needs, portable=True))
-    stored = written(functions[-1].body)
+    effects = Effects({function.name: function for function in functions})
+    stored = accesses(ir.walk(functions[-1].body), effects.of).arrays_written
     changed = tuple(number for number, name in enumerate(functions[-1].parameters) if name in stored)
     return DeviceModule(
         source.name, text, tuple(each for each in modules if each), result, tuple(parameters), changed, given,

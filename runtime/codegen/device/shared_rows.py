@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 from runtime.codegen.device.kernel import FreshSize
-from runtime.codegen.device.several_trips import offset
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.subscripts import offset_from
 from runtime.llvm.device_layout import COLUMN_NUMBERS
 
 MOST_COLUMNS = COLUMN_NUMBERS // 4
@@ -95,9 +95,9 @@ def goes_down_columns(loop: ir.For) -> bool:
                 continue
             index = ir.substituted(each.index, values)
             if inner.index in ir.variables(index):
-                if offset(index, ir.size_variable(inner.index)) is not None:
+                if offset_from(index, ir.size_variable(inner.index)) is not None:
                     return False
-                found |= offset(index, ir.size_variable(loop.index)) is not None
+                found |= offset_from(index, ir.size_variable(loop.index)) is not None
         if isinstance(item, ir.Assign) and len(item.targets) == 1:
             values[item.targets[0]] = ir.substituted(item.value, values)
     return found

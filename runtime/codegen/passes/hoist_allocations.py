@@ -185,6 +185,6 @@ def _only_reads_elements(name: str, item: ir.Expr) -> bool:
         return _only_reads_elements(name, item.index)
     row = row_of(item.function) if isinstance(item, ir.Call) else None
     if isinstance(item, ir.Call) and row is not None:
-        others = [arg for at, arg in enumerate(item.arguments) if at in row.keeps or not isinstance(arg, ir.Var)]
+        others = [arg for at, arg in enumerate(item.arguments) if at in row.effect.keeps or not isinstance(arg, ir.Var)]
         return all(_only_reads_elements(name, each) for each in others)
     return all(_only_reads_elements(name, each) for each in ir.operands(item))

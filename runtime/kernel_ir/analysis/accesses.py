@@ -7,17 +7,18 @@
                    p, 0, k)
     b = a                         others    a
 
-What a function does with its arguments is in its row (`functions.py`). A function without a row may do everything.
+What a function does with arrays stands in its row (`functions.py`). A function without a row may do anything, unless
+its text is known (`effects.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.functions import row_of
+from runtime.kernel_ir.functions import Effect, effect_of
 
 
 @dataclass
@@ -30,8 +31,10 @@ class Accesses:
     others           variables that are used in any other way: numbers, and arrays of which the value, or a function's
                      result, may be another name
     of_views         whether elements are accessed of something else than a variable
+    effect_of        gives what a function does
     """
 
+    effect_of: Callable[[str], Effect] = effect_of
     loads: dict[str, list[ir.Expr]] = field(default_factory=dict)
     stores: dict[str, list[ir.Expr]] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
@@ -39,6 +42,16 @@ class Accesses:
     sizes: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
     of_views: bool = False
+
+    @property
+    def arrays_read(self) -> set[str]:
+        """The arrays whose elements are read, one by one or by functions."""
+        return self.read | self.loads.keys()
+
+    @property
+    def arrays_written(self) -> set[str]:
+        """The arrays whose elements are written, one by one or by functions."""
+        return self.written | self.stores.keys()
 
     def at(self, array: str) -> list[ir.Expr]:
         """The subscripts at which an array is accessed."""
@@ -77,39 +90,37 @@ class Accesses:
         self.add(index)
 
     def _call(self, item: ir.Call) -> None:
-        row = row_of(item.function)
+        effect = self.effect_of(item.function)
         for at, argument in enumerate(item.arguments):
             for each in argument.items if isinstance(argument, ir.Tuple) else (argument,):
                 if not isinstance(each, ir.Var):
                     self.add(each)
                     continue
-                is_read, is_written = row is None or at in row.reads, row is None or at in row.writes
+                is_read, is_written = at in effect.reads, at in effect.writes
                 if is_read:
                     self.read.add(each.name)
                 if is_written:
                     self.written.add(each.name)
-                if row is None or at in row.keeps or not (is_read or is_written):
+                if at in effect.keeps or not (is_read or is_written):
                     self.others.add(each.name)
 
 
-def accesses(items: Iterable[ir.Statement]) -> Accesses:
+def accesses(items: Iterable[ir.Statement], effect_of: Callable[[str], Effect] = effect_of) -> Accesses:
     """The accesses of statements without their blocks: `accesses(ir.walk(block))` are those of a block."""
-    found = Accesses()
+    found = Accesses(effect_of)
     for item in items:
         found.add_statement(item)
     return found
 
 
+def read_by(block: Iterable[ir.Statement]) -> set[str]:
+    """The arrays whose elements a block, with all blocks in it, reads."""
+    return accesses(ir.walk(block)).arrays_read
+
+
 def written_by(block: Iterable[ir.Statement]) -> set[str]:
-    """The arrays that a block, with all blocks in it, writes to."""
-    found = accesses(ir.walk(block))
-    return found.written | found.stores.keys()
-
-
-def read_by(*items: ir.Statement) -> set[str]:
-    """The arrays whose elements statements, without their blocks, read; or that functions in them write."""
-    found = accesses(items)
-    return found.read | found.written | found.loads.keys()
+    """The arrays whose elements a block, with all blocks in it, writes."""
+    return accesses(ir.walk(block)).arrays_written
 
 
 def has_memory_reads(item: ir.Expr) -> bool:

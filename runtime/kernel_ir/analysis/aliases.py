@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.functions import row_of
+from runtime.kernel_ir.functions import effect_of, row_of
 
 
 def sources(value: ir.Expr) -> set[str]:
@@ -22,9 +22,8 @@ def sources(value: ir.Expr) -> set[str]:
     if isinstance(value, ir.Select):
         return sources(value.yes) | sources(value.no)
     if isinstance(value, ir.Call):
-        row = row_of(value.function)
-        kept = value.arguments if row is None else [value.arguments[at] for at in row.keeps]
-        return {name for argument in kept for name in sources(argument)}
+        keeps = effect_of(value.function).keeps
+        return {name for at, argument in enumerate(value.arguments) if at in keeps for name in sources(argument)}
     if isinstance(value, ir.Tuple):
         return {name for each in value.items for name in sources(each)}
     return set()
