@@ -31,13 +31,13 @@ it computes can be read later.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from runtime.codegen.device.kernel import UNKNOWN, ZERO, Given
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.uses import assignment_counts
 from runtime.kernel_ir.functions import ROWS
 from runtime.kernel_ir.print_python import expression
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type
@@ -55,7 +55,7 @@ def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
     }
     # By variable: the position of the parameter whose memory it has, and its shape as text.
     memory = {name: (at, f"{name}.shape") for at, name in enumerate(function.parameters) if name in arrays}
-    assignments = Counter(name for item in ir.walk(function.body) for name in ir.targets(item))
+    assignments = assignment_counts(ir.walk(function.body))
     names = ir.mentioned(function.body).union(function.parameters)
     sizes, product = _unused("sizes", names), _unused("product", names)
     lines: list[str] = []

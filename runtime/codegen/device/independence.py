@@ -223,7 +223,7 @@ class _Search:
         """
         items = list(ir.walk(loop.body))
         stores = [item for item in items if isinstance(item, ir.Store)]
-        times = assignment_counts(loop.body)
+        times = assignment_counts(items)
         used = accesses(items)
         if any(isinstance(each.index, ir.Tuple) or not isinstance(each.array, ir.Var) for each in stores):
             return False

@@ -55,6 +55,7 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.analysis.accesses import accesses, read_by, written_by
 from runtime.kernel_ir.analysis.effects import Effects
 from runtime.kernel_ir.analysis.subscripts import unit_stride_store
+from runtime.kernel_ir.analysis.uses import called
 from runtime.kernel_ir.types import INT64, Array, Scalar, Type
 from runtime.llvm.device_calls import BUILTINS
 from runtime.llvm.device_layout import MOST_BROADCAST, MOST_DETAILS
@@ -77,14 +78,9 @@ def _polling_collectively(item: ir.Expr) -> ir.Expr | None:
     return ir.call("gpu.interrupted") if item == ir.call("lib.interrupted") else None
 
 
-def _called(function: ir.Function) -> set[str]:
-    parts = (each for item in ir.walk(function.body) for each in ir.expressions(item))
-    return {each.function for each in parts if isinstance(each, ir.Call)}
-
-
 def _is_spmd(function: ir.Function) -> bool:
     """Whether a library function is in SPMD form."""
-    return any(name.startswith("gpu.") for name in _called(function))
+    return any(name.startswith("gpu.") for name in called(ir.walk(function.body)))
 
 
 class _Rewriter:
@@ -138,8 +134,8 @@ class _Rewriter:
 
     def _callee(self, call: ir.Call) -> str:
         """The function that a function in SPMD form calls: one in SPMD form, too, if the library has it."""
-        called = self.library.functions.get(call.function)
-        if called is None or not _is_spmd(called):
+        generic = self.library.functions.get(call.function)
+        if generic is None or not _is_spmd(generic):
             return call.function
         return self.in_spmd_form(call.function, [each.type for each in call.arguments])
 
@@ -253,24 +249,24 @@ class _Body:
         """Assignments and calls."""
         if isinstance(item, ir.Assign) and not isinstance(item.value, ir.Call):
             item = ir.Assign(item.targets, ir.mapped(item.value, self._moved_out))
-        called = item.call if isinstance(item, ir.Run) else item.value if isinstance(item, ir.Assign) else None
-        if self._calls_a_writer(item, called):
+        call = item.call if isinstance(item, ir.Run) else item.value if isinstance(item, ir.Assign) else None
+        if self._calls_a_writer(item, call):
             raise NotOnDevice("a call that writes memory within an expression")
-        if not isinstance(called, ir.Call) or not self._changes_memory(called):
+        if not isinstance(call, ir.Call) or not self._changes_memory(call):
             self._access(self._reads(item), set())
             self.out.append(item)
             return
         if self.pending:
             self._barrier()
-        if called.function == "np.empty":
+        if call.function == "np.empty":
             raise NotOnDevice("np.empty within a function of the library")
-        types = [self.types.of(each) for each in called.arguments]
+        types = [self.types.of(each) for each in call.arguments]
         count = len(self.rewriter.made)
-        name = self.rewriter.in_spmd_form(called.function, types, list(map(self.known.number, called.arguments)))
+        name = self.rewriter.in_spmd_form(call.function, types, list(map(self.known.number, call.arguments)))
         is_new = len(self.rewriter.made) > count
-        self.kernel.shared += is_new and _is_spmd(self.kernel.library.functions[called.function.removeprefix("lib.")])
-        call = ir.Call(name, called.arguments, called.type)
-        self.out.append(ir.Run(call) if isinstance(item, ir.Run) else ir.Assign(item.targets, call))  # type: ignore[union-attr]
+        self.kernel.shared += is_new and _is_spmd(self.kernel.library.functions[call.function.removeprefix("lib.")])
+        new = ir.Call(name, call.arguments, call.type)
+        self.out.append(ir.Run(new) if isinstance(item, ir.Run) else ir.Assign(item.targets, new))  # type: ignore[union-attr]
 
     def _changes_memory(self, call: ir.Call) -> bool:
         """Whether a function makes arrays or writes to some, and isn't in SPMD form yet."""
@@ -526,9 +522,9 @@ class _Body:
 
     def _meets(self, block: ir.Block) -> bool:
         """Whether all threads wait for each other in a block."""
-        called = _called(ir.Function("", (), block))
-        meeting = {each.name for each in self.rewriter.made if "gpu.barrier" in _called(each)}
-        return "gpu.barrier" in called or not called.isdisjoint(meeting)
+        names = called(ir.walk(block))
+        meeting = {each.name for each in self.rewriter.made if "gpu.barrier" in called(ir.walk(each.body))}
+        return "gpu.barrier" in names or not names.isdisjoint(meeting)
 
     def _only_writes_rows(self, item: ir.For | ir.While) -> bool:
         """Whether the trips of a loop are independent, and threads exchange nothing in them: no barrier is needed

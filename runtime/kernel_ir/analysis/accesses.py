@@ -18,6 +18,7 @@ from dataclasses import field
 
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.aliases import sources
 from runtime.kernel_ir.functions import Effect, effect_of
 
 
@@ -26,11 +27,11 @@ class Accesses:
     """The accesses of some statements.
 
     loads, stores    array → the subscripts at which elements are read, or written
-    read, written    the arrays whose elements functions read, or write
+    read, written    the arrays whose elements functions read, or write; or that are accessed through views
     sizes            the arrays that are asked for their size, their dimensions or the type of their elements
-    others           variables that are used in any other way: numbers, and arrays of which the value, or a function's
-                     result, may be another name
-    of_views         whether elements are accessed of something else than a variable
+    kept             the arrays whose memory the result of a function may be
+    others           variables that are used in any other way: numbers, and arrays that get another name
+    of_views         whether some are accessed through views
     effect_of        gives what a function does
     """
 
@@ -40,6 +41,7 @@ class Accesses:
     read: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
     sizes: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
     of_views: bool = False
 
@@ -53,6 +55,11 @@ class Accesses:
         """The arrays whose elements are written, one by one or by functions."""
         return self.written | self.stores.keys()
 
+    @property
+    def whole(self) -> set[str]:
+        """The variables that are used other than by their elements."""
+        return self.read | self.written | self.sizes | self.kept | self.others
+
     def at(self, array: str) -> list[ir.Expr]:
         """The subscripts at which an array is accessed."""
         return self.loads.get(array, []) + self.stores.get(array, [])
@@ -62,8 +69,11 @@ class Accesses:
         kind = type(item)
         if kind is ir.Var:
             self.others.add(item.name)  # type: ignore[union-attr]
+        elif kind is ir.Binary or kind is ir.Compare:
+            self.add(item.left)  # type: ignore[union-attr]
+            self.add(item.right)  # type: ignore[union-attr]
         elif isinstance(item, ir.Load):
-            self._element(item.array, item.index, self.loads)
+            self._element(item.array, item.index, self.loads, self.read)
         elif isinstance(item, ir.Call):
             self._call(item)
         elif isinstance(item, (ir.Size, ir.Dim, ir.ElementType)) and isinstance(item.array, ir.Var):
@@ -75,16 +85,17 @@ class Accesses:
     def add_statement(self, item: ir.Statement) -> None:
         """Adds those of a statement without its blocks."""
         if isinstance(item, ir.Store):
-            self._element(item.array, item.index, self.stores)
+            self._element(item.array, item.index, self.stores, self.written)
             self.add(item.value)
         else:
             for operand in ir.operands(item):
                 self.add(operand)
 
-    def _element(self, array: ir.Expr, index: ir.Expr, found: dict[str, list[ir.Expr]]) -> None:
+    def _element(self, array: ir.Expr, index: ir.Expr, found: dict[str, list[ir.Expr]], of_views: set[str]) -> None:
         if isinstance(array, ir.Var):
             found.setdefault(array.name, []).append(index)
         else:
+            of_views |= sources(array)
             self.of_views = True
             self.add(array)
         self.add(index)
@@ -96,13 +107,15 @@ class Accesses:
                 if not isinstance(each, ir.Var):
                     self.add(each)
                     continue
-                is_read, is_written = at in effect.reads, at in effect.writes
-                if is_read:
-                    self.read.add(each.name)
-                if is_written:
-                    self.written.add(each.name)
-                if at in effect.keeps or not (is_read or is_written):
-                    self.others.add(each.name)
+                found = [
+                    names
+                    for names, positions in (
+                        (self.read, effect.reads), (self.written, effect.writes), (self.kept, effect.keeps)
+                    )
+                    if at in positions
+                ]  # fmt: skip
+                for names in found or (self.others,):
+                    names.add(each.name)
 
 
 def accesses(items: Iterable[ir.Statement], effect_of: Callable[[str], Effect] = effect_of) -> Accesses:

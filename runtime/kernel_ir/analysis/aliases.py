@@ -9,9 +9,10 @@ Which functions return memory of their arguments stands in their rows (`function
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.uses import assignment_counts
 from runtime.kernel_ir.functions import effect_of, row_of
 
 
@@ -88,14 +89,15 @@ def possible_sources(body: ir.Block, names: Iterable[str]) -> set[str]:
         found |= more
 
 
-def parameters_named(function: ir.Function, assigned: Mapping[str, int]) -> set[str]:
-    """The variables that are assigned once, a parameter or a view of one that is never assigned. assigned: how often
-    each variable is assigned in the function."""
-    given = {name for name in function.parameters if name not in assigned}
+def parameters_named(function: ir.Function) -> set[str]:
+    """The variables that are assigned once: a parameter that is never assigned, or a view of one."""
+    items = list(ir.walk(function.body))
+    times = assignment_counts(items)
+    given = {name for name in function.parameters if name not in times}
     found: set[str] = set()
-    for item in ir.walk(function.body):
-        if isinstance(item, ir.Assign) and len(item.targets) == 1 and assigned[item.targets[0]] == 1:
-            value = viewed(item.value)
+    for item in items:
+        if isinstance(item, ir.Assign) and len(item.targets) == 1 and times[item.targets[0]] == 1:
+            value = viewed(item.value) if isinstance(item.value, ir.Call) else item.value
             if isinstance(value, ir.Var) and value.name in given:
                 found.add(item.targets[0])
     return found

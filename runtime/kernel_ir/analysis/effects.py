@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.analysis.accesses import accesses
 from runtime.kernel_ir.analysis.aliases import possible_sources, sources
+from runtime.kernel_ir.analysis.uses import called
 from runtime.kernel_ir.functions import UNKNOWN, Effect, row_of
 
 
@@ -41,8 +42,8 @@ def of_text(function: ir.Function, effect_of: Callable[[str], Effect]) -> Effect
     """The effect of a function by its text. effect_of: gives those of the functions that it calls."""
     items = list(ir.walk(function.body))
     own = accesses(items, effect_of)
-    calls = (each.function for item in items for each in ir.expressions(item) if isinstance(each, ir.Call))
-    allocates = any(isinstance(item, ir.Alloc) for item in items) or any(effect_of(name).allocates for name in calls)
+    makes_some = any(isinstance(item, ir.Alloc) for item in items)
+    allocates = makes_some or any(effect_of(name).allocates for name in called(items))
     returned = {name for item in items if isinstance(item, ir.Return) for each in item.values for name in sources(each)}
     arrays = own.arrays_read | own.arrays_written | own.sizes
     places = {name: at for at, name in enumerate(function.parameters)}

@@ -66,30 +66,30 @@ class Liveness:
         return Summary(frozenset(exposed), frozenset(assigned), breaks, continues)
 
     def _of(self, item: ir.Statement) -> Summary:
-        known = self._summaries.get(item)
-        if known is None:
-            known = self._summaries[item] = self._summarised(item)
-        return known
-
-    def _summarised(self, item: ir.Statement) -> Summary:
+        found = self._summaries.get(item)
+        if found is not None:
+            return found
         reads = frozenset(ir.variables(item))
         if isinstance(item, ir.If):
             yes, no = self.summary(item.body), self.summary(item.orelse)
-            return Summary(
+            found = Summary(
                 reads | yes.exposed | no.exposed,
                 _common(yes.end, no.end),
                 _common(yes.breaks, no.breaks),
                 _common(yes.continues, no.continues),
             )
-        if isinstance(item, (ir.For, ir.While)):  # which may make no trip
-            return Summary(reads | (self.exposed(item.body) - frozenset(ir.targets(item))), _NO_NAMES)
-        if isinstance(item, (ir.Return, ir.Fail)):
-            return Summary(reads, None)
-        if isinstance(item, ir.Break):
-            return Summary(_NO_NAMES, None, breaks=_NO_NAMES)
-        if isinstance(item, ir.Continue):
-            return Summary(_NO_NAMES, None, continues=_NO_NAMES)
-        return Summary(reads, frozenset(ir.targets(item)))
+        elif isinstance(item, (ir.For, ir.While)):  # which may make no trip
+            found = Summary(reads | (self.exposed(item.body) - frozenset(ir.targets(item))), _NO_NAMES)
+        elif isinstance(item, (ir.Return, ir.Fail)):
+            found = Summary(reads, None)
+        elif isinstance(item, ir.Break):
+            found = Summary(_NO_NAMES, None, breaks=_NO_NAMES)
+        elif isinstance(item, ir.Continue):
+            found = Summary(_NO_NAMES, None, continues=_NO_NAMES)
+        else:
+            found = Summary(reads, frozenset(ir.targets(item)))
+        self._summaries[item] = found
+        return found
 
     def behind_loops(self, body: ir.Block) -> dict[ir.Statement, set[str]]:
         """Loop → the variables that are live behind it, for all loops in the body of a function."""
@@ -107,8 +107,9 @@ class Liveness:
                 found[item] = live
                 head = live | self._of(item).exposed
                 self._visit(item.body, head, live, head, found)
-            for inner in ir.blocks(item) if isinstance(item, ir.If) else ():
-                self._visit(inner, live, breaks, continues, found)
+            elif isinstance(item, ir.If):
+                self._visit(item.body, live, breaks, continues, found)
+                self._visit(item.orelse, live, breaks, continues, found)
             live = _before(self._of(item), live, breaks, continues)
 
 

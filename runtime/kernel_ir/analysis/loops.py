@@ -22,13 +22,17 @@ def counter_of(loop: ir.While) -> Counter | None:
     if not isinstance(test, ir.Compare) or test.op != "<" or not isinstance(test.left, ir.Var):
         return None
     index = test.left
-    times = assignment_counts(loop.body)
+    times = assignment_counts(ir.walk(loop.body))
     if times[index.name] != 1 or any(times[name] for name in ir.variables(test.right)):
         return None
     for position, item in enumerate(loop.body):
         if isinstance(item, ir.Assign) and item.targets == (index.name,):
             return Counter(index, test.right, position) if item.value == ir.Binary("+", index, ir.ONE) else None
     return None
+
+
+def has_loops(block: ir.Block) -> bool:
+    return any(isinstance(item, (ir.While, ir.For)) for item in ir.walk(block))
 
 
 def jumps_out(block: ir.Block) -> bool:

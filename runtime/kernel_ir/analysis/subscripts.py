@@ -31,7 +31,7 @@ def _polynomial(item: ir.Expr, of_other: Callable[[ir.Expr], Polynomial | None])
 
 def fixed_sizes(function: ir.Function) -> dict[str, Polynomial]:
     """The sizes that a function computes outside of loops and branches, once, as polynomials of others."""
-    times = assignment_counts(function.body)
+    times = assignment_counts(ir.walk(function.body))
     found: dict[str, Polynomial] = {}
 
     def of_variable(item: ir.Expr) -> Polynomial | None:

@@ -1,4 +1,4 @@
-"""Uses: which statements mention a variable, and how often."""
+"""Uses: which statements mention a variable, and how often; which functions they call."""
 
 from __future__ import annotations
 
@@ -54,15 +54,20 @@ class Uses:
         return {name for item in block for name in self._of(item)[1]}
 
 
-def assignment_counts(block: Iterable[ir.Statement]) -> Counter[str]:
-    """How often a block, with all blocks in it, assigns each variable."""
-    return Counter([name for item in ir.walk(block) for name in ir.targets(item)])
+def called(items: Iterable[ir.Statement]) -> set[str]:
+    """The functions that statements, without their blocks, call."""
+    return {each.function for item in items for each in ir.expressions(item) if isinstance(each, ir.Call)}
 
 
-def mentions(block: Iterable[ir.Statement]) -> dict[str, list[ir.Statement]]:
-    """Variable → the statements of a block, and of all blocks in it, that read or assign it, in program order."""
+def assignment_counts(items: Iterable[ir.Statement]) -> Counter[str]:
+    """How often statements, without their blocks, assign each variable."""
+    return Counter([name for item in items for name in ir.targets(item)])
+
+
+def mentions(items: Iterable[ir.Statement]) -> dict[str, list[ir.Statement]]:
+    """Variable → the statements that read or assign it, without their blocks, in the given order."""
     found: dict[str, list[ir.Statement]] = defaultdict(list)
-    for item in ir.walk(block):
+    for item in items:
         for name in ir.variables(item).union(ir.targets(item)):
             found[name].append(item)
     return found
