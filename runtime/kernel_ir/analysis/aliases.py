@@ -90,10 +90,12 @@ def possible_sources(body: ir.Block, names: Iterable[str]) -> set[str]:
 
 
 def parameters_named(function: ir.Function) -> set[str]:
-    """The variables that are assigned once: a parameter that is never assigned, or a view of one."""
+    """The variables, other than parameters, that are assigned once: a parameter that is never assigned, or a view of
+    one."""
     items = list(ir.walk(function.body))
     times = assignment_counts(items)
     given = {name for name in function.parameters if name not in times}
+    times.subtract(function.parameters)
     found: set[str] = set()
     for item in items:
         if isinstance(item, ir.Assign) and len(item.targets) == 1 and times[item.targets[0]] == 1:
