@@ -16,7 +16,7 @@ used.
 from __future__ import annotations
 
 from runtime.codegen.device.kernel import FreshSize
-from runtime.kernel_ir import ir
+from runtime.kernel_ir import ir, simplify
 from runtime.kernel_ir.analysis.accesses import written_by
 from runtime.kernel_ir.analysis.liveness import Liveness
 from runtime.kernel_ir.analysis.subscripts import unit_stride_store
@@ -72,8 +72,7 @@ class _Owned:
             return [ir.assign(base, offset), found]
         trip = self._fresh("trip")
         own: ir.Expr = (self._thread - base) % self._threads
-        if item.start != ir.ZERO:
-            offset, own = offset + item.start, item.start + own
+        offset, own = simplify.total(offset, item.start), simplify.total(item.start, own)
         steps = [ir.assign(item.index, trip), *item.body, ir.assign(trip, trip + self._threads)]
         return [
             ir.assign(base, offset),

@@ -51,7 +51,7 @@ from runtime.codegen.device.owned_stores import owned
 from runtime.codegen.device.partial_results import WORDS, joined, neutral
 from runtime.codegen.device.pending_accesses import Pending
 from runtime.codegen.device.shared_rows import MOST_COLUMNS, by_columns, by_warps, goes_down_columns, trips
-from runtime.kernel_ir import ir
+from runtime.kernel_ir import ir, simplify
 from runtime.kernel_ir.analysis.accesses import accesses, read_by, written_by
 from runtime.kernel_ir.analysis.effects import Effects
 from runtime.kernel_ir.analysis.subscripts import unit_stride_store
@@ -445,10 +445,10 @@ class _Body:
         part, first, last = (self._fresh(base) for base in ("part", "first", "last"))
         own, before = (ir.Var(fresh_name(base, self.names), type_) for base in (f"own_{name}", f"{name}_before"))
         self._access(read_by([item]) & self.arrays, set())
-        count = ir.call("max", item.stop - item.start, 0)
+        count = ir.call("max", trips(item), 0)
         self.out += [
             ir.assign(part, (count + self.threads - 1) // self.threads),
-            ir.assign(first, ir.call("min", item.start + self.thread * part, item.stop)),
+            ir.assign(first, ir.call("min", simplify.total(item.start, self.thread * part), item.stop)),
             ir.assign(last, ir.call("min", first + part, item.stop)),
             ir.assign(own, neutral(join, type_)),
             ir.For(
@@ -582,11 +582,11 @@ class _Body:
         if inner is not None:
             width = self._fresh("width")
             # Two negative sizes would have a positive product.
-            stop = ir.call("max", trips(loop), 0) * width
+            stop = simplify.product(simplify.outermost(ir.call("max", trips(loop), 0)), width)
             self.out.append(ir.assign(width, ir.call("max", inner.stop, 0)))
             row = ir.call("gpu.udiv", trip, width)
             indices: ir.Block = [
-                ir.assign(loop.index, row if loop.start == ir.ZERO else loop.start + row),
+                ir.assign(loop.index, simplify.total(loop.start, row)),
                 ir.assign(inner.index, ir.call("gpu.urem", trip, width)),
             ]
             (nested,) = body
@@ -599,7 +599,7 @@ class _Body:
             indices = [ir.assign(loop.index, trip)]
         bound = self._fresh("stop")
         self.out.append(ir.assign(bound, stop))
-        self.out.append(ir.assign(trip, start + self.thread if start != ir.ZERO else self.thread))
+        self.out.append(ir.assign(trip, simplify.total(start, self.thread)))
         step = ir.assign(trip, trip + self.threads)
         strided = ir.While(trip.compare("<", bound), [*indices, *body, step])
         if failures is None:

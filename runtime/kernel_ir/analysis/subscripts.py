@@ -142,7 +142,7 @@ def unit_stride_store(loop: ir.For) -> tuple[str, ir.Expr] | None:
     factor = None if terms is None else terms.factor_of(loop.index)
     if factor is None or factor.number != 1 or not ir.variables(index).isdisjoint(ir.assigned(loop.body)):
         return None
-    return array.name, ir.substituted(index, {loop.index: ir.ZERO})
+    return array.name, simplify.simplified(ir.substituted(index, {loop.index: ir.ZERO}))
 
 
 def offset_from(index: ir.Expr, trip: ir.Var) -> ir.Expr | None:
