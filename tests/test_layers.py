@@ -48,7 +48,7 @@ VALUES |= {"runtime.staged_array", "runtime.array_contents"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
 # What the stages of the code generator may all use.
-LOWERED = {*BASE, *OPS, "runtime.graph", "runtime.kernel_ir"}
+LOWERED = {*BASE, *OPS, "runtime.graph", "runtime.kernel_ir", "runtime.kernel_ir.analysis"}
 LOWERED |= {"runtime.codegen.kernel", "runtime.codegen.symbolic", "runtime.codegen.cost_model"}
 CONVERSION = {"autograph.errors", "autograph.syntax", "autograph.convert"}
 AUTOGRAPH = {*CONVERSION, "autograph.convert.api", "autograph.operators"}
@@ -88,7 +88,7 @@ ROOMS_OF_CODEGEN: dict[str, set[str]] = {
     },
     "runtime.codegen.backends.numba_backend": {"runtime.llvm", *_codegen("kernel math cache native_runtime")},
     "runtime.codegen.device": {
-        *BASE, "runtime.kernel_ir", "runtime.llvm", "runtime.llvm.optimize",
+        *BASE, "runtime.kernel_ir", "runtime.kernel_ir.analysis", "runtime.llvm", "runtime.llvm.optimize",
         *_codegen("cost_model kernel symbolic math cache native_runtime backends")
     },
     "runtime.codegen.export": {*LOWERED, "runtime.llvm", *_codegen("passes lower native_runtime backends")},
@@ -139,8 +139,9 @@ ROOMS: dict[str, set[str]] = {
     "runtime.onnx_export": {*BASE, "runtime.tensor", *OPS, "runtime.graph"},
     # What compiles kernels knows nothing of tensors and graphs.
     "runtime.kernel_ir": set(),
-    "runtime.llvm": {"runtime.kernel_ir", "runtime.llvm.optimize"},
-    "runtime.llvm.optimize": {"runtime.kernel_ir", "runtime.llvm"},
+    "runtime.kernel_ir.analysis": {"runtime.kernel_ir"},
+    "runtime.llvm": {"runtime.kernel_ir", "runtime.kernel_ir.analysis", "runtime.llvm.optimize"},
+    "runtime.llvm.optimize": {"runtime.kernel_ir", "runtime.kernel_ir.analysis", "runtime.llvm"},
     # codegen: kernel, symbolic ← passes ← loops ← lower, op_lowerings ← backends; math and native_runtime know no
     # graph.
     "runtime.codegen": set(),

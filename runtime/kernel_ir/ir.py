@@ -37,8 +37,9 @@ and compared by identity. An expression reads memory only through `Load`, and ha
 those that write one stand in `Run`). What a statement reads is `variables` below, what it assigns `targets`.
 
 `type` is the machine type of an expression's value (`types.py`). Who makes a variable states its type; any other
-expression gets its own when it is made, from those of its operands (`result_types.py`). Library functions are generic:
-their variables have no types (None), and inference finds them for each call (`llvm/infer.py`); so in kernels from text.
+expression gets its own when it is made, from those of its operands (`result_types.py`, `functions.py`). Library
+functions are generic: their variables have no types (None), and inference finds them for each call (`llvm/infer.py`);
+so in kernels from text.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from dataclasses import field, fields
 from typing import Any, overload
 
 from runtime.dataclass import dataclass
-from runtime.kernel_ir import result_types
+from runtime.kernel_ir import functions, result_types
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type, Unsupported, unified
 
 # How an expression is shown: `print_python` registers its function here.
@@ -274,7 +275,7 @@ _TYPE_RULES: dict[type, Callable[..., Type | None]] = {
     Load: lambda item, array, index: result_types.element(array),
     Size: lambda item, array: INT64,
     Dim: lambda item, array: INT64,
-    Call: lambda item, *types: result_types.call(item.function, *types),
+    Call: lambda item, *types: functions.result(item.function, *types),
     Tuple: lambda item, *types: result_types.several(*types),
 }
 
@@ -640,7 +641,7 @@ def rebuilt(item: Expr, change: Callable[[Expr], Expr]) -> Expr:
         values[name] = new
     if is_same:
         return item
-    is_stated = isinstance(item, Call) and result_types.rule_of(item.function) is None
+    is_stated = isinstance(item, Call) and functions.row_of(item.function) is None
     for name in _FIELDS[type(item)]:
         if name not in values and (name != "type" or is_stated):  # else the type follows from the operands once more
             values[name] = getattr(item, name)

@@ -4,6 +4,7 @@
 - `break` and `continue` are in loops; nothing follows a statement that leaves its block
 - elements are read from and written to variables, in SPMD form also views of them; a `Tuple` is only where several
   values are allowed
+- kernels call functions with a row (`functions.py`), or those of their module
 - a constant fits its type; operators are those of the grammar; a loop's step is a constant that isn't 0
 - `Fail` is only in functions that may fail, and names an existing failure site
 - parts of nests, which threads run, return nothing and cannot fail
@@ -20,13 +21,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from runtime.kernel_ir import ir, result_types
+from runtime.kernel_ir.functions import row_of
 from runtime.kernel_ir.print_python import expression, lines
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Tuple, Type
 
 _UNARY = frozenset({"-", "+", "~", "not"})
 _BINARY = frozenset({"+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"})
 _COMPARE = frozenset({"<", "<=", ">", ">=", "==", "!="})
-_VIEWS = frozenset({"gpu.view", "gpu.aligned_view"})
 _LEAVING = (ir.Break, ir.Continue, ir.Return, ir.Fail)
 
 
@@ -141,6 +142,9 @@ class _Checker:
                 self.fail(f"'{item.name}' is read where it may have no value", inside)
         elif isinstance(item, ir.Const):
             self.constant(item, inside)
+        elif isinstance(item, ir.Call) and self.function.kind != "library" and item.function not in self.functions:
+            if row_of(item.function) is None:
+                self.fail(f"a call of '{item.function}', which has no row in functions.py", inside)
         elif isinstance(item, (ir.Load, ir.Size, ir.Dim, ir.ElementType)):
             if not _is_array(item.array):
                 self.fail("an array that is no variable", inside)
@@ -170,8 +174,10 @@ class _Checker:
 
 def _is_array(item: ir.Expr) -> bool:
     """Whether an expression is an array variable or, in SPMD form, a view of one."""
-    if isinstance(item, ir.Call) and item.function in _VIEWS:
-        item = item.arguments[0]
+    if isinstance(item, ir.Call) and item.function.startswith("gpu."):
+        row = row_of(item.function)
+        if row is not None and row.view is not None:
+            item = item.arguments[row.view]
     return isinstance(item, ir.Var)
 
 
@@ -253,7 +259,7 @@ class _Types:
             for operand in item.operands:
                 self.condition(operand, inside)
         derived = replace(item, type=None).type
-        is_stated = isinstance(item, ir.Call) and result_types.rule_of(item.function) is None
+        is_stated = isinstance(item, ir.Call) and row_of(item.function) is None
         if item.type != derived and not is_stated:
             self.fail(f"{expression(item)} is declared as {_name(item.type)}, but its type is {_name(derived)}", inside)
         if item.type is None and not (isinstance(item, ir.Call) and isinstance(inside, ir.Run)):

@@ -1,7 +1,7 @@
 """How the functions that kernels call become instructions.
 
 Library functions in plain Python are compiled like kernels (`program.py`). Machine operations, which the library has as
-intrinsics for numba, are in the table `BUILTINS` here; the types of their results are in `kernel_ir/result_types.py`.
+intrinsics for numba, are in the table `BUILTINS` here; the types of their results are in `kernel_ir/functions.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from runtime.dataclass import dataclass
-from runtime.kernel_ir import result_types
+from runtime.kernel_ir import functions
 from runtime.kernel_ir.types import (
     BFLOAT16,
     BOOL,
@@ -69,7 +69,7 @@ def rule(program: Any, function: str) -> CallRule:
     found = builtins.get((module, name)) or (builtins.get(("lib", name)) if not dot else None)
     if found is not None:
         return found
-    if module == "math" and name in result_types.C_FUNCTIONS:
+    if module == "math" and name in functions.C_FUNCTIONS:
         return _c_library(_C_NAMES.get(name, name))
     if module not in ("", "lib"):
         raise Unsupported(f"the function {function}")
@@ -129,7 +129,7 @@ def _classified(comparison: str, value: float) -> CallRule:
     """A comparison of a float's absolute value with a constant."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
-        x = arithmetic.cast(w, operands[0], result_types.real(operands[0].type.times(1)))
+        x = arithmetic.cast(w, operands[0], functions.real(operands[0].type.times(1)))
         size = w.fabs(x.type.ir, x.text)
         found = w.binary(f"fcmp {comparison}", size, literal(value, x.type).text, x.type.ir)
         return Value(BOOL.times(x.type.lanes), found)
@@ -260,7 +260,8 @@ def _call_out(w: Writer, operands: Sequence[Any], type_: Any) -> None:
     w.run(function, *(f"ptr {array.data}" for array in arrays))
 
 
-JOINED = frozenset({"lib.sin", "lib.cos"})  # formulas of one number that have a joint one
+# Formulas of one number that have a joint one.
+JOINED = frozenset(name for name, row in functions.ROWS.items() if row.is_angular)
 
 BUILTINS: dict[tuple[str, str], CallRule] = {
     **{("np", name): _intrinsic(name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
@@ -279,8 +280,8 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("lib", "maximum"): _intrinsic("maximum", "nsz "),
     ("lib", "minimum"): _intrinsic("minimum", "nsz "),
     ("lib", "bits"): CallRule(_bits),
-    ("lib", "as_bits"): _reinterpretation(result_types.AS_BITS),
-    ("lib", "from_bits"): _reinterpretation(result_types.FROM_BITS),
+    ("lib", "as_bits"): _reinterpretation(functions.AS_BITS),
+    ("lib", "from_bits"): _reinterpretation(functions.FROM_BITS),
     ("lib", "from_bfloat16"): CallRule(_from_bfloat16, lanes=True),
     ("lib", "to_bfloat16"): CallRule(_to_bfloat16, lanes=True),
     ("lib", "from_float16"): CallRule(_from_float16, lanes=True),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime.kernel_ir.result_types import C_FUNCTIONS
+from runtime.kernel_ir.functions import C_FUNCTIONS
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, results
 from runtime.llvm import arithmetic, calls
 from runtime.llvm.calls import CallRule

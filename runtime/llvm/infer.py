@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.kernel_ir import ir, print_python, result_types
+from runtime.kernel_ir.functions import row_of
 from runtime.kernel_ir.types import (
     BOOL,
     FLOAT32,
@@ -348,10 +349,10 @@ class Inference:
         self.allocates |= rule.allocates(types)
         if rule.type_of is not None:
             return True, rule.type_of(types)
-        result_type = result_types.rule_of(item.function)
-        if result_type is None:
+        row = row_of(item.function)
+        if row is None:
             raise Unsupported(f"the result of {item.function}")
-        return True, result_type(*types)
+        return True, row.result(*types)
 
     def _note_calls(self) -> None:
         """Records the calls whose types are known already, which no rule below comes to."""

@@ -8,6 +8,11 @@ from typing import Any, Protocol
 
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.accesses import accesses
+from runtime.kernel_ir.analysis.aliases import possible_sources
+from runtime.kernel_ir.analysis.effects import Effects
+from runtime.kernel_ir.analysis.loops import has_loops
+from runtime.kernel_ir.functions import ROWS, Cost
 from runtime.kernel_ir.parse_python import parse_constants, parse_functions
 from runtime.kernel_ir.types import Array, Scalar, Tuple, Type, Unsupported, results, signature
 from runtime.llvm import arithmetic, calls, memory, statements, target, threads, wrapper
@@ -53,7 +58,7 @@ class Callee:
     def outlined(self) -> bool:
         """Whether it isn't inlined. Functions that allocate and fill arrays are called seldom, and LLVM would take long
         if each call were a copy of them."""
-        return self.seldom or (self.allocates and self.function.name != "kernel" and _loops(self.function))
+        return self.seldom or (self.allocates and self.function.name != "kernel" and has_loops(self.function.body))
 
     @property
     def direct(self) -> bool:
@@ -275,21 +280,8 @@ class Program:
 
     def _may_be_written(self, function: ir.Function) -> set[str]:
         """The variables of a function that may name an array which it, or what it calls, writes to."""
-        found: set[str] = set()
-        sources: list[tuple[set[str], set[str]]] = []
-        for item in ir.walk(function.body):
-            if isinstance(item, ir.Store):
-                found |= ir.variables(item.array)
-            elif isinstance(item, ir.Assign):
-                sources.append((set(item.targets), ir.variables(item.value)))
-            for each in ir.expressions(item):
-                if isinstance(each, ir.Call) and each.function.removeprefix("lib.") in self.functions:
-                    found |= ir.variables(each)
-        while True:
-            more = {name for targets, names in sources if targets & found for name in names} - found
-            if not more:
-                return found
-            found |= more
+        written = accesses(ir.walk(function.body), Effects(self.functions).of).arrays_written
+        return possible_sources(function.body, written)
 
     def call(self, w: Writer, name: str, operands: Sequence[Any]) -> Any:
         """A call of one of the program's functions: its result, or a list of several."""
@@ -420,15 +412,9 @@ class Program:
         return Value(type_, w.op(f"call {type_.ir} @{symbol}({given}) {formula.attributes(type_.bits, type_.lanes)}"))
 
 
-def _loops(function: ir.Function) -> bool:
-    return any(isinstance(item, (ir.While, ir.For)) for item in ir.walk(function.body))
-
-
-_LOOPING = frozenset(
-    f"lib.{name}" for name in ("matmul", "gemm", "indirect_gemm", "int_matmul", "in_threads", "nonfinite", "all_true")
-)
+_LOOPING = frozenset([name for name, row in ROWS.items() if row.cost is Cost.LOOP])
 
 
 def _takes_long(kernel: Callee) -> bool:
     """Whether a kernel may run long enough to release the interpreter lock: it loops, or calls a function that may."""
-    return _loops(kernel.function) or not _LOOPING.isdisjoint(kernel.called)
+    return has_loops(kernel.function.body) or not _LOOPING.isdisjoint(kernel.called)

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime.kernel_ir import ir, result_types
+from runtime.kernel_ir import ir
+from runtime.kernel_ir.functions import row_of
 from runtime.kernel_ir.types import BOOL, FLOAT64, INT64, UINT64, Array, Scalar, Type
 from runtime.llvm.infer import Inference
 
@@ -81,7 +82,7 @@ class _Specialized:
             return ir.Select(_truth(new.test), new.yes, new.no)
         if isinstance(new, ir.Call):
             assert isinstance(item, ir.Call)
-            stated = types.result_of(item) if result_types.rule_of(item.function) is None else None
+            stated = types.result_of(item) if row_of(item.function) is None else None
             return ir.Call(self._callee(new), new.arguments, stated)
         return new
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.liveness import Liveness
 from runtime.kernel_ir.types import BOOL, INT64, Scalar, Unsupported, results
 from runtime.llvm import memory
 from runtime.llvm.arithmetic import cast
@@ -206,17 +207,9 @@ def _elementwise_hint(item: ir.For) -> str | None:
     """The hint for a loop that stores elements and carries nothing from a trip to the next. LLVM vectorises such a loop
     and keeps a scalar version for arrays that overlap. Ours never do, so the scalar version isn't worth unrolling: that
     was a third of the code of many kernels."""
-    given: set[str] = set()
-    for statement in item.body:
-        if isinstance(statement, ir.Assign):
-            given.update(statement.targets)
-        elif not isinstance(statement, ir.Store):
-            return None
-    carried: set[str] = set()
-    known = {item.index}
-    for statement in item.body:
-        carried |= (ir.variables(statement) & given) - known
-        known.update(ir.targets(statement))
+    if not {type(statement) for statement in item.body} <= {ir.Assign, ir.Store}:
+        return None
+    carried = Liveness().exposed(item.body) & ir.assigned(item.body) - {item.index}
     return ELEMENTWISE if not carried else None
 
 

@@ -7,12 +7,12 @@ its results through pointers.
 
 from __future__ import annotations
 
-import collections
 import struct
 from typing import Any
 
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.aliases import parameters_named
 from runtime.kernel_ir.types import BOOL, FLOAT32, INT64, Array, Scalar, Tuple, Type, Unsupported
 from runtime.llvm.function_builder import UNLIKELY, FunctionBuilder
 from runtime.llvm.optimize import outer_loop_plan
@@ -108,19 +108,8 @@ HINTS = """
 def _borrowed(types: Any) -> set[str]:
     """The variables that hold no references: each is assigned once, a parameter, for which the caller holds one until
     the function ends."""
-    function = types.function
-    items = [item for item in ir.walk(function.body) if isinstance(item, (ir.Assign, ir.Alloc, ir.For))]
-    count = collections.Counter(name for item in items for name in ir.targets(item))
-    given = {name for name in function.parameters if name not in count}
-    found: set[str] = set()
-    for item in items:
-        if isinstance(item, ir.Assign) and len(item.targets) == 1 and count[item.targets[0]] == 1:
-            value = item.value
-            if isinstance(value, ir.Call) and value.function == "lib.flat":
-                (value,) = value.arguments
-            if isinstance(value, ir.Var) and value.name in given:
-                found.add(item.targets[0])
-    return {name for name in found if isinstance(types.variables.get(name), Array)}
+    names = parameters_named(types.function)
+    return {name for name in names if isinstance(types.variables.get(name), Array)}
 
 
 def _gathered(types: Any, borrowed: set[str]) -> dict[str, int]:

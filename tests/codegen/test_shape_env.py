@@ -14,8 +14,8 @@ from runtime import errors
 from runtime.codegen.backends import call_stub, graph_cache
 from runtime.codegen.backends.driver import afterwards
 from runtime.codegen.lower.lower_graph import lower
-from runtime.codegen.symbolic.polynomial import Polynomial, product
 from runtime.engine import executable, partition
+from runtime.kernel_ir.analysis.polynomial import Polynomial, product
 from tests.codegen.compare import check
 from tests.graph.tracing import simplified, traced
 

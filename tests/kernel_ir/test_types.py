@@ -9,7 +9,7 @@ import pytest
 from runtime.codegen.backends import llvm_backend
 from runtime.codegen.device import library as device_library
 from runtime.codegen.math.function_table import FORMULAS
-from runtime.kernel_ir import ir, result_types
+from runtime.kernel_ir import functions, ir
 from runtime.kernel_ir.types import (
     BOOL,
     FLOAT32,
@@ -58,7 +58,7 @@ UNKNOWN = ir.Var("u")
         (UNKNOWN + 1, None),
         (B.choose(0, UNKNOWN), None),
         (ir.call("max", UNKNOWN, 1), None),
-        (ir.call("recursive_f", N), None),
+        (ir.call("kernel", N), None),
         # Our own compiler has no such operation.
         (ir.call("max", N, ir.Var("w", UINT64)), None),
         (A + A, None),
@@ -90,7 +90,7 @@ def test_rewritten_expressions_have_types() -> None:
         ([ir.assign("y", ir.both(B, N))], "the condition n of type int64"),
         ([ir.For("i", ir.ZERO, ir.Var("k", INT32), ir.ONE, [])], "the bound k of type int32"),
         ([ir.assign("y", ir.Binary("+", N, N, FLOAT64))], "n + n is declared as float64, but its type is int64"),
-        ([ir.assign("y", ir.call("recursive_f", N))], "recursive_f(n) has no type"),
+        ([ir.assign("y", ir.call("kernel", N))], "kernel(n) has no type"),
         ([ir.assign("y", ir.call("lib.gemm", A))], "lib.gemm(a) has no type"),
         (
             [ir.Assign(("s", "y"), ir.Tuple((N, A))), ir.assign("y", ir.Var("y", Array(FLOAT64)))],
@@ -114,20 +114,21 @@ def test_wrong_types_are_found(body: ir.Block, message: str, monkeypatch: Any) -
 def test_every_function_in_the_table_exists() -> None:
     """What the library's functions return is compared with the table where kernels are compiled (`llvm/infer.py`)."""
     library = llvm_backend._library()
-    assert set(result_types.FORMULAS) == set(FORMULAS)
+    assert set(functions.FORMULAS) == set(FORMULAS)
     of_devices = {*device_library.library().functions, *device_library.formulas()}
-    known = {*result_types.FORMULAS, *library.functions, *(name for module, name in calls.BUILTINS if module == "lib")}
+    known = {*functions.FORMULAS, *library.functions, *(name for module, name in calls.BUILTINS if module == "lib")}
     known |= of_devices
-    named = {name.removeprefix("lib.") for name in result_types.CALLS if name.startswith("lib.")}
+    named = {name.removeprefix("lib.") for name in functions.ROWS if name.startswith("lib.")}
     assert named <= known
     machine = {f"{module}.{name}" for module, name in device_calls.BUILTINS if module == "gpu"}
-    assert {name for name in result_types.CALLS if name.startswith("gpu.")} == machine
+    assert {name for name in functions.ROWS if name.startswith("gpu.")} == machine
 
 
 @needed
 def test_a_function_must_return_what_its_call_says(monkeypatch: Any) -> None:
     monkeypatch.setenv("AUTOGRAPH_STRICT", "1")
-    monkeypatch.setitem(result_types.CALLS, "lib.all_true", lambda flags: INT64)
+    row = functions.ROWS["lib.all_true"]
+    monkeypatch.setitem(functions.ROWS, "lib.all_true", row._replace(result=lambda flags: INT64))
     kernel = ir.Function(
         "kernel", ("flags",), [ir.Return((ir.call("lib.all_true", ir.array_variable("flags", BOOL)),))]
     )

@@ -23,9 +23,9 @@ NAMESPACES = ("runtime/ops/api.py", "runtime/ops/numpy", "runtime/array_api")
 EXCEPTIONS = {
     ("runtime/codegen/device/c_functions.py", "_ANGLES"): "functions of the C library",
     ("runtime/codegen/kernel/scalars.py", "_QUICK_ALONE"): "functions of kernels",
-    ("runtime/kernel_ir/result_types.py", "C_FUNCTIONS"): "functions of the C library",
-    ("runtime/kernel_ir/result_types.py", "FORMULAS"): "functions of kernels (`math.sin`)",
-    ("runtime/kernel_ir/result_types.py", "CALLS"): "functions of kernels",
+    ("runtime/kernel_ir/functions.py", "C_FUNCTIONS"): "functions of the C library",
+    ("runtime/kernel_ir/functions.py", "FORMULAS"): "functions of kernels (`math.sin`)",
+    ("runtime/kernel_ir/functions.py", "ROWS"): "functions of kernels",
     ("runtime/llvm/calls.py", "BUILTINS"): "functions of kernels",
     ("runtime/codegen/symbolic/carry_ranges.py", "_EXCHANGED"): "the algebra of comparisons",
     ("runtime/codegen/symbolic/carry_ranges.py", "_NEGATED"): "the algebra of comparisons",

@@ -15,6 +15,8 @@ from collections.abc import Collection
 
 from runtime.codegen.device.kernel import Kernel, fresh_name, names_of
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.accesses import has_memory_reads
+from runtime.kernel_ir.analysis.loops import counter_of, jumps_out
 from runtime.kernel_ir.types import INT64
 
 
@@ -33,43 +35,20 @@ def _block(block: ir.Block, names: set[str]) -> None:
 
 
 def _range(item: ir.While, names: set[str]) -> ir.Block | None:
-    test, body = item.test, item.body
-    if not (isinstance(test, ir.Compare) and test.op == "<" and isinstance(test.left, ir.Var) and item.loop is None):
+    counter = None if item.loop is not None or jumps_out(item.body) else counter_of(item)
+    if counter is None or has_memory_reads(counter.limit):
         return None
-    index = test.left
-    steps = [each for each in ir.walk(body) if index.name in ir.targets(each)]
-    if len(steps) != 1 or steps[0] not in body or leaves(body):
-        return None
-    step = steps[0]
-    if not isinstance(step, ir.Assign) or step.value != ir.Binary("+", index, ir.ONE):
-        return None
-    if not ir.variables(test.right).isdisjoint(ir.assigned(body)) or _reads_memory(test.right):
-        return None
+    index, limit, at = counter
     first, trip = (ir.size_variable(fresh_name(base, names)) for base in ("first", "trip"))
-    at = body.index(step)
-    before, after = body[:at], body[at + 1 :]
+    before, after = item.body[:at], item.body[at + 1 :]
     ir.map_block(before, lambda each: trip if each == index else None)
     ir.map_block(after, lambda each: trip + 1 if each == index else None)
-    stop = test.right if test.right.type == INT64 else ir.Convert(INT64, test.right)
+    stop = limit if limit.type == INT64 else ir.Convert(INT64, limit)
     return [
         ir.assign(first, index),
         ir.For(trip.name, first, stop, ir.ONE, [*before, *after]),
         ir.assign(index, ir.call("max", first, stop)),
     ]
-
-
-def _reads_memory(item: ir.Expr) -> bool:
-    return any(isinstance(each, (ir.Load, ir.Call)) for each in ir.subexpressions(item))
-
-
-def leaves(block: ir.Block) -> bool:
-    """Whether a block has a `break` or `continue` of the loop around it."""
-    for item in block:
-        if isinstance(item, (ir.Break, ir.Continue)):
-            return True
-        if isinstance(item, ir.If) and (leaves(item.body) or leaves(item.orelse)):
-            return True
-    return False
 
 
 def whole_ranges(function: ir.Function, shared: Collection[ir.Statement]) -> None:

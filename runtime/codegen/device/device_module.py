@@ -8,7 +8,6 @@ from pathlib import Path
 
 from runtime.codegen.cache import kernel_cache
 from runtime.codegen.device import approximations, c_functions, launch_code
-from runtime.codegen.device.independence import written
 from runtime.codegen.device.kernel import Given, Kernel, NotOnDevice
 from runtime.codegen.device.library import library
 from runtime.codegen.device.pipeline import run_passes
@@ -17,6 +16,9 @@ from runtime.codegen.math import vector_intrinsics
 from runtime.dataclass import dataclass
 from runtime.gpu import emulator
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.accesses import accesses
+from runtime.kernel_ir.analysis.effects import Effects
+from runtime.kernel_ir.analysis.uses import called
 from runtime.kernel_ir.types import Array, Scalar, Type, Unsupported, signature
 from runtime.llvm import device_calls, target
 from runtime.llvm.device_layout import MOST_BLOCKS
@@ -134,16 +136,16 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
     signature_text = signature_with(source.signature, given)
     symbol = "kernel"
     items = [item for function in functions for item in ir.walk(function.body)]
-    called = {each.function for item in items for each in ir.expressions(item) if isinstance(each, ir.Call)}
-    makes_arrays = "np.empty" in called or any(isinstance(item, ir.Alloc) for item in items)
-    synchronizes = makes_arrays or not called.isdisjoint(_SYNCHRONIZING)
+    names = called(items)
+    makes_arrays = "np.empty" in names or any(isinstance(item, ir.Alloc) for item in items)
+    synchronizes = makes_arrays or not names.isdisjoint(_SYNCHRONIZING)
     program = Program(functions, library(), builtins=device_calls.BUILTINS, spmd=True)
     try:
         text = program.text(
             "kernel",
             signature_text,
             symbol,
-            device_calls.Entry(record, synchronizes or not called.isdisjoint(_SHARING)),
+            device_calls.Entry(record, synchronizes or not names.isdisjoint(_SHARING)),
         )
     except Unsupported as reason:
         raise NotOnDevice(str(reason)) from reason
@@ -155,12 +157,13 @@ def device_module(source: KernelSource, record: str | None = None) -> DeviceModu
         needs |= each.needs
     modules.append(approximations.definitions(needs, record is None))
     modules.append(vector_intrinsics.definitions(needs, portable=True))
-    stored = written(functions[-1].body)
+    effects = Effects({function.name: function for function in functions})
+    stored = accesses(ir.walk(functions[-1].body), effects.of).arrays_written
     changed = tuple(number for number, name in enumerate(functions[-1].parameters) if name in stored)
     return DeviceModule(
         source.name, text, tuple(each for each in modules if each), result, tuple(parameters), changed, given,
         makes_arrays, shared=kernel.shared, serial=kernel.serial, waiting=kernel.waiting, synchronizes=synchronizes,
-        takes_wide_blocks=kernel.waiting > 0 and called.isdisjoint(_OF_MANY_BLOCKS),
+        takes_wide_blocks=kernel.waiting > 0 and names.isdisjoint(_OF_MANY_BLOCKS),
     )  # fmt: skip
 
 

@@ -31,17 +31,17 @@ it computes can be read later.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from runtime.codegen.device.kernel import UNKNOWN, ZERO, Given
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.uses import assignment_counts
+from runtime.kernel_ir.functions import ROWS
 from runtime.kernel_ir.print_python import expression
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Type
 
-_FUNCTIONS = frozenset({"min", "max", "abs"})
 # Python integers don't overflow.
 _NUMBERS = SimpleNamespace(int64=int, bool_=bool)
 
@@ -55,7 +55,7 @@ def given_arrays(function: ir.Function, types: Sequence[Type]) -> Given:
     }
     # By variable: the position of the parameter whose memory it has, and its shape as text.
     memory = {name: (at, f"{name}.shape") for at, name in enumerate(function.parameters) if name in arrays}
-    assignments = Counter(name for item in ir.walk(function.body) for name in ir.targets(item))
+    assignments = assignment_counts(ir.walk(function.body))
     names = ir.mentioned(function.body).union(function.parameters)
     sizes, product = _unused("sizes", names), _unused("product", names)
     lines: list[str] = []
@@ -161,7 +161,8 @@ def is_known(item: ir.Expr, known: Container[str], arrays: Container[str]) -> bo
     if isinstance(item, ir.Convert):
         return item.target == INT64 and is_known(item.operand, known, arrays)  # others would wrap around
     if isinstance(item, ir.Call):
-        return item.function in _FUNCTIONS and all(is_known(each, known, arrays) for each in item.arguments)
+        is_python = item.function in ROWS and "." not in item.function
+        return is_python and all(is_known(each, known, arrays) for each in item.arguments)
     if isinstance(item, ir.Binary):
         return item.op in ("+", "-", "*", "//", "%") and all(
             is_known(e, known, arrays) for e in (item.left, item.right)

@@ -15,13 +15,12 @@ used.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-
-from runtime.codegen.device.independence import unit_stride_store, written
 from runtime.codegen.device.kernel import FreshSize
-from runtime.kernel_ir import ir
-from runtime.llvm.optimize.outer_loop_plan import Uses
+from runtime.kernel_ir import ir, simplify
+from runtime.kernel_ir.analysis.accesses import written_by
+from runtime.kernel_ir.analysis.liveness import Liveness
+from runtime.kernel_ir.analysis.subscripts import unit_stride_store
+from runtime.kernel_ir.analysis.uses import Uses
 
 
 def owned(block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: FreshSize) -> ir.Block:
@@ -32,7 +31,7 @@ def owned(block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fr
 class _Owned:
     def __init__(self, block: ir.Block, live: set[str], thread: ir.Expr, threads: ir.Expr, fresh: FreshSize) -> None:
         self._thread, self._threads, self._fresh = thread, threads, fresh
-        self._live, self._mentions = live, _mentions(block)
+        self._live, self._mentions = live, Uses().counts(block)
         self._parts: dict[str, tuple[ir.Var, ir.Var]] = {}
         self.statements: ir.Block = []
         stored = [item.array for item in ir.walk(block) if isinstance(item, ir.Store)]
@@ -73,8 +72,7 @@ class _Owned:
             return [ir.assign(base, offset), found]
         trip = self._fresh("trip")
         own: ir.Expr = (self._thread - base) % self._threads
-        if item.start != ir.ZERO:
-            offset, own = offset + item.start, item.start + own
+        offset, own = simplify.total(offset, item.start), simplify.total(item.start, own)
         steps = [ir.assign(item.index, trip), *item.body, ir.assign(trip, trip + self._threads)]
         return [
             ir.assign(base, offset),
@@ -89,9 +87,9 @@ class _Owned:
         if offset is None or not isinstance(item, ir.For):
             return None
         own = ir.assigned(item.body)
-        if own & self._live or Uses().exposed(item.body, {item.index}) & own:
+        if own & self._live or Liveness().exposed(item.body) & own:
             return None
-        here = _mentions([item])
+        here = Uses().counts([item])
         return None if any(self._mentions[name] > here[name] for name in own) else offset
 
     def _stored_in_rows(self, block: ir.Block) -> set[str]:
@@ -104,18 +102,9 @@ class _Owned:
                 if offset is not None:
                     rows.add(offset[0])
                 elif isinstance(item, ir.Store):
-                    others.update(written([item]))
+                    others.update(written_by([item]))
                 for inner in ir.blocks(item) if offset is None else ():
                     visit(inner)
 
         visit(block)
         return rows - others
-
-
-def _mentions(block: Iterable[ir.Statement]) -> Counter[str]:
-    """How often a block mentions each variable."""
-    found: Counter[str] = Counter()
-    for item in ir.walk(block):
-        found.update(ir.targets(item))
-        found.update(each.name for each in ir.expressions(item) if isinstance(each, ir.Var))
-    return found

@@ -33,12 +33,12 @@ from typing import Any
 
 from runtime.codegen import cost_model
 from runtime.codegen.device.kernel import Kernel, Strided, fresh_name, names_of
-from runtime.kernel_ir import ir, result_types
+from runtime.kernel_ir import ir, result_types, simplify
+from runtime.kernel_ir.analysis.subscripts import offset_from
+from runtime.kernel_ir.functions import Cost, cost_of, row_of
 from runtime.kernel_ir.types import FLOAT32
-from runtime.llvm.device_calls import BUILTINS
 
 _VECTOR = 4  # elements that one instruction loads or stores
-_OF_ANGLES = frozenset({"lib.sin", "lib.cos"})
 
 
 def run(kernel: Kernel) -> None:
@@ -119,7 +119,7 @@ class _Trips:
         """`count` trips at a time, which are as far apart as there are threads."""
         if count <= 1:
             return []
-        offsets = [_product(self.threads, number) for number in range(count)]
+        offsets = [simplify.product(self.threads, number) for number in range(count)]
         return [self._several(offsets, self.threads * count, self.stop)]
 
     def _by_vectors(self, parts: Sequence[Any], accesses: Mapping[Any, ir.Call], count: int) -> ir.Block:
@@ -127,7 +127,7 @@ class _Trips:
         accessed. count: the number of groups at a time."""
         first, thread = self.strided.first, self.strided.thread
         begin, covered, left = (self._size(name) for name in ("begin", "covered", "left"))
-        firsts = [(array, _sum(offset, first)) for array, offset in parts]
+        firsts = [(array, simplify.total(offset, first)) for array, offset in parts]
         found: ir.Block = [ir.assign(begin, self.stop), ir.assign(covered, ir.ZERO)]
         ahead = self._size("ahead")
         most = [ir.call("gpu.peel_count", *each) for each in firsts]
@@ -135,19 +135,19 @@ class _Trips:
         rest = self._rest(begin, covered, left)
         self._use_views(accesses)
         body: ir.Block = [
-            ir.assign(begin, _sum(first, ahead)),
+            ir.assign(begin, simplify.total(first, ahead)),
             ir.assign(covered, ir.call("max", self.stop - begin, 0) // _VECTOR * _VECTOR),
-            ir.assign(self.trip, begin + _product(thread, _VECTOR)),
+            ir.assign(self.trip, begin + simplify.product(thread, _VECTOR)),
         ]
-        step = _product(self.threads, _VECTOR)
+        step = simplify.product(self.threads, _VECTOR)
         for vectors in sorted({count, 1}, reverse=True):
-            bases = [_product(step, number) for number in range(vectors)]
-            offsets = [_sum(base, ir.as_expr(lane)) for base in bases for lane in range(_VECTOR)]
-            body.append(self._several(offsets, _product(step, vectors), begin + covered, _VECTOR))
-        aligned = [ir.call("gpu.is_aligned", array, _sum(offset, ahead)) for array, offset in firsts]
+            bases = [simplify.product(step, number) for number in range(vectors)]
+            offsets = [simplify.total(base, ir.as_expr(lane)) for base in bases for lane in range(_VECTOR)]
+            body.append(self._several(offsets, simplify.product(step, vectors), begin + covered, _VECTOR))
+        aligned = [ir.call("gpu.is_aligned", array, simplify.total(offset, ahead)) for array, offset in firsts]
         # A single array is aligned at `ahead` by definition.
         found += body if len(firsts) == 1 else [ir.If(ir.both(*aligned), body)]
-        return [*found, ir.assign(left, _sum(first, thread)), rest]
+        return [*found, ir.assign(left, simplify.total(first, thread)), rest]
 
     def _rest(self, begin: ir.Var, covered: ir.Var, left: ir.Var) -> ir.While:
         """The loop over the trips before `begin`, and those behind the covered ones."""
@@ -212,7 +212,7 @@ class _Trips:
                     continue
                 if changing.intersection(ir.variables(known)) <= of_coordinates and not _loads(known):
                     continue  # an element of the row or the column, which consecutive trips may share
-                first = offset(known, self.trip)
+                first = offset_from(known, self.trip)
                 if first is None or not changing.isdisjoint(ir.variables(first)) or _loads(first):
                     return {}
                 part = ir.call("gpu.view", array, first)
@@ -247,7 +247,10 @@ def _renamed(item: ir.Statement, values: Mapping[str, ir.Var]) -> ir.Statement:
 
 def _is_of_angle(item: ir.Expr) -> bool:
     """Whether it is a function of four of whose angles a call takes care."""
-    return isinstance(item, ir.Call) and item.function in _OF_ANGLES and item.type == FLOAT32
+    if not isinstance(item, ir.Call) or item.type != FLOAT32:
+        return False
+    row = row_of(item.function)
+    return row is not None and row.is_angular
 
 
 def _is_apart(item: ir.Expr) -> bool:
@@ -283,8 +286,7 @@ def _is_long(item: ir.Expr) -> bool:
     """Whether it takes more than an instruction: a division, or a call of most functions."""
     if not isinstance(item, ir.Call):
         return isinstance(item, ir.Binary) and item.op in ("/", "//", "%", "**")
-    module, _, name = item.function.rpartition(".")
-    return (module, name) not in BUILTINS
+    return cost_of(item.function) > Cost.INSTRUCTION
 
 
 def _are_never_aligned(parts: Sequence[Any]) -> bool:
@@ -309,14 +311,6 @@ def _as_aligned(item: ir.Expr) -> ir.Expr | None:
     return None
 
 
-def _product(a: ir.Expr, number: int) -> ir.Expr:
-    return ir.ZERO if number == 0 else a if number == 1 else ir.Binary("*", a, ir.as_expr(number))
-
-
-def _sum(a: ir.Expr, b: ir.Expr) -> ir.Expr:
-    return b if a == ir.ZERO else a if b == ir.ZERO else a + b
-
-
 def _loads(item: ir.Expr) -> bool:
     return any(isinstance(each, ir.Load) for each in ir.subexpressions(item))
 
@@ -330,18 +324,3 @@ def _happens_sometimes(item: ir.Expr, what: Callable[[ir.Expr], bool]) -> bool:
     parts = (each for each in ir.subexpressions(item) if isinstance(each, (ir.Select, ir.Logic)))
     operands = (operand for each in parts for operand in ir.operands(each)[1:])
     return any(what(each) for operand in operands for each in ir.subexpressions(operand))
-
-
-def offset(index: ir.Expr, trip: ir.Var) -> ir.Expr | None:
-    """What an index adds to the trip's number; None if it isn't such a sum."""
-    if index == trip:
-        return ir.ZERO
-    if isinstance(index, ir.Binary) and index.op in ("+", "-"):
-        left, right = index.left, index.right
-        if trip.name not in ir.variables(right):
-            found = offset(left, trip)
-            return None if found is None else _sum(found, right) if index.op == "+" else found - right
-        if index.op == "+" and trip.name not in ir.variables(left):
-            found = offset(right, trip)
-            return None if found is None else _sum(left, found)
-    return None

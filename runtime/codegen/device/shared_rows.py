@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 from runtime.codegen.device.kernel import FreshSize
-from runtime.codegen.device.several_trips import offset
 from runtime.dataclass import dataclass
-from runtime.kernel_ir import ir
+from runtime.kernel_ir import ir, simplify
+from runtime.kernel_ir.analysis.subscripts import offset_from
 from runtime.llvm.device_layout import COLUMN_NUMBERS
 
 MOST_COLUMNS = COLUMN_NUMBERS // 4
@@ -46,7 +46,7 @@ class Columns:
 
 
 def trips(loop: ir.For) -> ir.Expr:
-    return loop.stop if loop.start == ir.ZERO else loop.stop - loop.start
+    return simplify.difference(loop.stop, loop.start)
 
 
 def by_warps(loop: ir.For, fresh: FreshSize) -> Rows:
@@ -57,7 +57,7 @@ def by_warps(loop: ir.For, fresh: FreshSize) -> Rows:
         ir.assign(lane, _THREAD % _WARP),
         ir.assign(lanes, ir.call("min", _WARP, _SIZE - (_THREAD - lane))),
         ir.assign(warps, _BLOCKS * of_block),
-        ir.assign(row, first if loop.start == ir.ZERO else loop.start + first),
+        ir.assign(row, simplify.total(loop.start, first)),
         ir.assign(bound, loop.stop),
     ]
     return Rows(start, row, bound, warps, lane, lanes)
@@ -79,7 +79,7 @@ def by_columns(loop: ir.For, fresh: FreshSize) -> Columns:
         ir.assign(parts, of_group * in_block),
         ir.assign(column, _BLOCK // of_group * width + _THREAD % width),
         ir.assign(part, has_one.choose(_BLOCK % of_group * in_block + _THREAD // width, _NEVER)),
-        ir.assign(loop.index, index if loop.start == ir.ZERO else loop.start + index),
+        ir.assign(loop.index, simplify.total(loop.start, index)),
     ]
     return Columns(start, part, parts, (index, columns, of_group))
 
@@ -95,9 +95,9 @@ def goes_down_columns(loop: ir.For) -> bool:
                 continue
             index = ir.substituted(each.index, values)
             if inner.index in ir.variables(index):
-                if offset(index, ir.size_variable(inner.index)) is not None:
+                if offset_from(index, ir.size_variable(inner.index)) is not None:
                     return False
-                found |= offset(index, ir.size_variable(loop.index)) is not None
+                found |= offset_from(index, ir.size_variable(loop.index)) is not None
         if isinstance(item, ir.Assign) and len(item.targets) == 1:
             values[item.targets[0]] = ir.substituted(item.value, values)
     return found

@@ -43,10 +43,6 @@ from runtime.codegen.device.independence import (
     Shared,
     Total,
     analysed,
-    read,
-    read_by,
-    unit_stride_store,
-    written,
 )  # fmt: skip
 from runtime.codegen.device.kernel import Kernel, NotOnDevice, Strided, fresh_name, names_of
 from runtime.codegen.device.known_sizes import KnownSizes
@@ -55,12 +51,16 @@ from runtime.codegen.device.owned_stores import owned
 from runtime.codegen.device.partial_results import WORDS, joined, neutral
 from runtime.codegen.device.pending_accesses import Pending
 from runtime.codegen.device.shared_rows import MOST_COLUMNS, by_columns, by_warps, goes_down_columns, trips
-from runtime.kernel_ir import ir
+from runtime.kernel_ir import ir, simplify
+from runtime.kernel_ir.analysis.accesses import accesses, read_by, written_by
+from runtime.kernel_ir.analysis.effects import Effects
+from runtime.kernel_ir.analysis.subscripts import unit_stride_store
+from runtime.kernel_ir.analysis.uses import called
 from runtime.kernel_ir.types import INT64, Array, Scalar, Type
 from runtime.llvm.device_calls import BUILTINS
 from runtime.llvm.device_layout import MOST_BROADCAST, MOST_DETAILS
 from runtime.llvm.infer import Inference
-from runtime.llvm.program import Library, Program
+from runtime.llvm.program import Program
 from runtime.llvm.specialize import specialized
 
 
@@ -78,14 +78,9 @@ def _polling_collectively(item: ir.Expr) -> ir.Expr | None:
     return ir.call("gpu.interrupted") if item == ir.call("lib.interrupted") else None
 
 
-def _called(function: ir.Function) -> set[str]:
-    parts = (each for item in ir.walk(function.body) for each in ir.expressions(item))
-    return {each.function for each in parts if isinstance(each, ir.Call)}
-
-
 def _is_spmd(function: ir.Function) -> bool:
     """Whether a library function is in SPMD form."""
-    return any(name.startswith("gpu.") for name in _called(function))
+    return any(name.startswith("gpu.") for name in called(ir.walk(function.body)))
 
 
 class _Rewriter:
@@ -94,7 +89,7 @@ class _Rewriter:
     def __init__(self, kernel: Kernel) -> None:
         self.target, self.library = kernel, kernel.library
         self.program = Program(kernel.functions, kernel.library, builtins=BUILTINS, writes=False)
-        self.writes = _Writes(kernel.library)
+        self.effects = Effects(kernel.library.functions)
         self.done: dict[tuple[str, tuple[Any, ...]], str] = {}
         self.made: list[ir.Function] = []
 
@@ -139,33 +134,10 @@ class _Rewriter:
 
     def _callee(self, call: ir.Call) -> str:
         """The function that a function in SPMD form calls: one in SPMD form, too, if the library has it."""
-        called = self.library.functions.get(call.function)
-        if called is None or not _is_spmd(called):
+        generic = self.library.functions.get(call.function)
+        if generic is None or not _is_spmd(generic):
             return call.function
         return self.in_spmd_form(call.function, [each.type for each in call.arguments])
-
-
-class _Writes:
-    """Decides whether a function makes arrays or writes to some."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-        self._known: dict[str, bool] = {"np.empty": True}
-
-    def __call__(self, name: str) -> bool:
-        if name not in self._known:
-            self._known[name] = False  # it may call itself
-            self._known[name] = self._looked_up(name.removeprefix("lib."))
-        return self._known[name]
-
-    def _looked_up(self, name: str) -> bool:
-        if name not in self._library.functions or ("lib", name) in BUILTINS:
-            return False
-        return any(
-            isinstance(item, (ir.Alloc, ir.Store))
-            or any(isinstance(each, ir.Call) and self(each.function) for each in ir.expressions(item))
-            for item in ir.walk(self._library.functions[name].body)
-        )
 
 
 # The memory of a launch's environment, for barriers.
@@ -178,7 +150,7 @@ class _Body:
     def __init__(self, rewriter: _Rewriter, function: ir.Function, types: Inference, known: KnownSizes) -> None:
         self.rewriter, self.function, self.types, self.known = rewriter, function, types, known
         self.kernel = rewriter.target
-        self.loops = analysed(function, types.variables, rewriter.writes)
+        self.loops = analysed(function, types.variables, rewriter.effects)
         whole_ranges(function, self.loops.shared)
         self.arrays = {name for name, type_ in types.variables.items() if isinstance(type_, Array)}
         self.names = names_of(function)
@@ -224,7 +196,7 @@ class _Body:
 
     def _reads(self, item: ir.Statement) -> set[str]:
         """The arrays that a statement, without its blocks, reads."""
-        return read_by(item) & self.arrays
+        return accesses([item]).arrays_read & self.arrays
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -232,7 +204,7 @@ class _Body:
         stores: ir.Block = []
         for item in block:
             if isinstance(item, ir.Store):
-                if stores and read([item]) & written(stores):
+                if stores and read_by([item]) & written_by(stores):
                     self._on_first_thread(stores, set())
                     stores = []
                 stores.append(item)
@@ -277,34 +249,39 @@ class _Body:
         """Assignments and calls."""
         if isinstance(item, ir.Assign) and not isinstance(item.value, ir.Call):
             item = ir.Assign(item.targets, ir.mapped(item.value, self._moved_out))
-        called = item.call if isinstance(item, ir.Run) else item.value if isinstance(item, ir.Assign) else None
-        if self._calls_a_writer(item, called):
+        call = item.call if isinstance(item, ir.Run) else item.value if isinstance(item, ir.Assign) else None
+        if self._calls_a_writer(item, call):
             raise NotOnDevice("a call that writes memory within an expression")
-        if not isinstance(called, ir.Call) or not self.rewriter.writes(called.function):
+        if not isinstance(call, ir.Call) or not self._changes_memory(call):
             self._access(self._reads(item), set())
             self.out.append(item)
             return
         if self.pending:
             self._barrier()
-        if called.function == "np.empty":
+        if call.function == "np.empty":
             raise NotOnDevice("np.empty within a function of the library")
-        types = [self.types.of(each) for each in called.arguments]
+        types = [self.types.of(each) for each in call.arguments]
         count = len(self.rewriter.made)
-        name = self.rewriter.in_spmd_form(called.function, types, list(map(self.known.number, called.arguments)))
+        name = self.rewriter.in_spmd_form(call.function, types, list(map(self.known.number, call.arguments)))
         is_new = len(self.rewriter.made) > count
-        self.kernel.shared += is_new and _is_spmd(self.kernel.library.functions[called.function.removeprefix("lib.")])
-        call = ir.Call(name, called.arguments, called.type)
-        self.out.append(ir.Run(call) if isinstance(item, ir.Run) else ir.Assign(item.targets, call))  # type: ignore[union-attr]
+        self.kernel.shared += is_new and _is_spmd(self.kernel.library.functions[call.function.removeprefix("lib.")])
+        new = ir.Call(name, call.arguments, call.type)
+        self.out.append(ir.Run(new) if isinstance(item, ir.Run) else ir.Assign(item.targets, new))  # type: ignore[union-attr]
+
+    def _changes_memory(self, call: ir.Call) -> bool:
+        """Whether a function makes arrays or writes to some, and isn't in SPMD form yet."""
+        is_done = call.function in self.rewriter.done.values()
+        return not is_done and self.rewriter.effects.of(call.function).changes_memory
 
     def _calls_a_writer(self, item: ir.Statement, besides: Any = None) -> bool:
         calls = (each for each in ir.expressions(item) if isinstance(each, ir.Call) and each is not besides)
-        return any(self.rewriter.writes(each.function) for each in calls)
+        return any(map(self._changes_memory, calls))
 
     def _moved_out(self, item: ir.Expr) -> ir.Expr | None:
         """Moves a call that writes memory to a statement of its own, if its expression is always computed."""
         if isinstance(item, (ir.Select, ir.Logic)):
             return item
-        if not isinstance(item, ir.Call) or not self.rewriter.writes(item.function):
+        if not isinstance(item, ir.Call) or not self._changes_memory(item):
             return None
         result = ir.Var(fresh_name("found", self.names), self.types.of(item))
         self._simple(ir.assign(result, item))
@@ -348,7 +325,7 @@ class _Body:
     def _is_worth_sharing(self, item: ir.Statement) -> bool:
         """Whether sharing an independent loop pays; a loop that only searches is run by all threads."""
         shared = self.loops.shared.get(item) if isinstance(item, ir.For) else None
-        return shared is not None and bool(written([item]) or shared.totals)
+        return shared is not None and bool(written_by([item]) or shared.totals)
 
     def _writes_memory(self, item: ir.For | ir.While) -> bool:
         for each in ir.walk(item.body):
@@ -383,7 +360,7 @@ class _Body:
                     return None
                 if shared.totals and found is None:
                     found = each
-                if not (shared.totals or written([each])):
+                if not (shared.totals or written_by([each])):
                     return None
                 if writing is None and (unit_stride_store(each) is not None or not _is_straight(each.body)):
                     writing = each
@@ -431,7 +408,7 @@ class _Body:
 
     def _warps(self, item: ir.For) -> None:
         """Warps share the rows, and the lanes of a warp share the loops over a row."""
-        self._access(read([item]) & self.arrays, written(item.body))
+        self._access(read_by([item]) & self.arrays, written_by(item.body))
         rows = by_warps(item, self._fresh)
         self.in_warp = True
         body = self._divided(item, [ir.assign(item.index, rows.row)], rows.lane, rows.lanes)
@@ -441,7 +418,7 @@ class _Body:
 
     def _columns(self, item: ir.For) -> None:
         """Neighbouring threads take neighbouring columns, and several threads share the loops over a column."""
-        self._access(read([item]) & self.arrays, written(item.body))
+        self._access(read_by([item]) & self.arrays, written_by(item.body))
         columns = by_columns(item, self._fresh)
         self.column = columns.total
         self.out += self._divided(item, columns.start, columns.part, columns.parts)
@@ -467,11 +444,11 @@ class _Body:
         type_ = self.types.scalar(total)
         part, first, last = (self._fresh(base) for base in ("part", "first", "last"))
         own, before = (ir.Var(fresh_name(base, self.names), type_) for base in (f"own_{name}", f"{name}_before"))
-        self._access(read([item]) & self.arrays, set())
-        count = ir.call("max", item.stop - item.start, 0)
+        self._access(read_by([item]) & self.arrays, set())
+        count = ir.call("max", trips(item), 0)
         self.out += [
             ir.assign(part, (count + self.threads - 1) // self.threads),
-            ir.assign(first, ir.call("min", item.start + self.thread * part, item.stop)),
+            ir.assign(first, ir.call("min", simplify.total(item.start, self.thread * part), item.stop)),
             ir.assign(last, ir.call("min", first + part, item.stop)),
             ir.assign(own, neutral(join, type_)),
             ir.For(
@@ -486,7 +463,7 @@ class _Body:
             ir.assign(name, joined(join, before, total, type_)),
         ]
         self.pending = Pending()  # it contains barriers
-        self._access(read([item]) & self.arrays, written(item.body))
+        self._access(read_by([item]) & self.arrays, written_by(item.body))
         self.out.append(ir.For(item.index, first, last, ir.ONE, ir.copied(item.body)))
         if name in self.loops.live[item]:
             self.out.append(ir.assign(name, ir.Call(self.rewriter.joining("total", join, type_), (own,), type_)))
@@ -496,7 +473,7 @@ class _Body:
     def _by_owners(self, item: ir.Statement) -> None:
         """A loop that all threads run; each does only the stores to its part of an array."""
         self.kernel.shared += 1
-        self._access(read([item]) & self.arrays, written([item]))
+        self._access(read_by([item]) & self.arrays, written_by([item]))
         body = ir.copied([item])
         ir.map_block(body, _polling_collectively)
         self.out += owned(body, self.loops.live[item], self.thread, self.threads, self._fresh)
@@ -518,7 +495,7 @@ class _Body:
 
     def _replicated(self, item: ir.For | ir.While) -> None:
         """A loop that only reads; all threads run it."""
-        self._access(read([item]) & self.arrays, set())
+        self._access(read_by([item]) & self.arrays, set())
         body = ir.copied([item])
         ir.map_block(body, _polling_collectively)
         self.out += body
@@ -545,9 +522,9 @@ class _Body:
 
     def _meets(self, block: ir.Block) -> bool:
         """Whether all threads wait for each other in a block."""
-        called = _called(ir.Function("", (), block))
-        meeting = {each.name for each in self.rewriter.made if "gpu.barrier" in _called(each)}
-        return "gpu.barrier" in called or not called.isdisjoint(meeting)
+        names = called(ir.walk(block))
+        meeting = {each.name for each in self.rewriter.made if "gpu.barrier" in called(ir.walk(each.body))}
+        return "gpu.barrier" in names or not names.isdisjoint(meeting)
 
     def _only_writes_rows(self, item: ir.For | ir.While) -> bool:
         """Whether the trips of a loop are independent, and threads exchange nothing in them: no barrier is needed
@@ -561,7 +538,7 @@ class _Body:
         values = self._broadcast(items[0]) if live else []
         fails = any(isinstance(each, ir.Return) for each in ir.walk(items))
         own = ({_BROADCAST} if values else set()) | ({_FAILURES} if fails else set())
-        self._access(read(items) & self.arrays, written(items) | own, True)
+        self._access(read_by(items) & self.arrays, written_by(items) | own, True)
         body = ir.copied(items)
         failures = DivergentFailures(body, self.kernel.details, self._fresh, in_loop=False) if fails else None
         if failures is not None:
@@ -584,7 +561,7 @@ class _Body:
 
     def _share(self, loop: ir.For, info: Shared) -> None:
         self.kernel.shared += 1
-        self._access(read([loop]) & self.arrays, written(loop.body) | ({_FAILURES} if info.fails else set()))
+        self._access(read_by([loop]) & self.arrays, written_by(loop.body) | ({_FAILURES} if info.fails else set()))
         body = ir.copied(loop.body)
         before: dict[str, ir.Var] = {}
         for total in info.totals:
@@ -605,11 +582,11 @@ class _Body:
         if inner is not None:
             width = self._fresh("width")
             # Two negative sizes would have a positive product.
-            stop = ir.call("max", trips(loop), 0) * width
+            stop = simplify.product(simplify.outermost(ir.call("max", trips(loop), 0)), width)
             self.out.append(ir.assign(width, ir.call("max", inner.stop, 0)))
             row = ir.call("gpu.udiv", trip, width)
             indices: ir.Block = [
-                ir.assign(loop.index, row if loop.start == ir.ZERO else loop.start + row),
+                ir.assign(loop.index, simplify.total(loop.start, row)),
                 ir.assign(inner.index, ir.call("gpu.urem", trip, width)),
             ]
             (nested,) = body
@@ -622,7 +599,7 @@ class _Body:
             indices = [ir.assign(loop.index, trip)]
         bound = self._fresh("stop")
         self.out.append(ir.assign(bound, stop))
-        self.out.append(ir.assign(trip, start + self.thread if start != ir.ZERO else self.thread))
+        self.out.append(ir.assign(trip, simplify.total(start, self.thread)))
         step = ir.assign(trip, trip + self.threads)
         strided = ir.While(trip.compare("<", bound), [*indices, *body, step])
         if failures is None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from runtime.dtypes import DType, as_dtype, float16, float32, float64
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.result_types import FORMULAS
+from runtime.kernel_ir.functions import FORMULAS
 from runtime.kernel_ir.types import SCALARS, Scalar
 
 HEAD = """import math

@@ -35,12 +35,12 @@ from runtime.codegen import cost_model
 from runtime.codegen.kernel.values import Array, Broadcast, Dims, Scalar, Vector, Virtual, product
 from runtime.codegen.loops.access import Access, Loop, total
 from runtime.codegen.loops.builder import Bounds, KernelBuilder
-from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.graph.ir import Value
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.polynomial import ZERO, Polynomial
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,13 +27,13 @@ from runtime.codegen.kernel.region import live_nodes
 from runtime.codegen.kernel.values import Scalar
 from runtime.codegen.lower.state import Lowering
 from runtime.codegen.symbolic.carry_ranges import is_conjunction
-from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, polynomial_of
 from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
 from runtime.graph.making import known_array
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.polynomial import Polynomial
 from runtime.kernel_ir.types import INT64
 from runtime.types import TensorType
 

@@ -59,13 +59,13 @@ from runtime.codegen.op_lowerings import (  # noqa: F401 (each fills the table o
 from runtime.codegen.op_lowerings.control_flow import stack_ref, stack_variables
 from runtime.codegen.passes.kernel import Kernel
 from runtime.codegen.passes.pipeline import run_passes
-from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.codegen.symbolic.shape_env import Assumed
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.passes.pipeline import rewrite
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.polynomial import Polynomial
 from runtime.kernel_ir.print_python import function as printed
 from runtime.kernel_ir.types import Array as ArrayType
 from runtime.kernel_ir.verify import verify

@@ -29,7 +29,6 @@ from runtime.codegen.loops.copies import copy
 from runtime.codegen.loops.fusion import Fusion, Pending
 from runtime.codegen.passes import parallelize
 from runtime.codegen.symbolic.dimensions import Sizes
-from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Range, checks, known_range, range_of, result_of
 from runtime.codegen.symbolic.shape_env import Assumed
 from runtime.codegen.symbolic.varying_carries import VaryingCarries
@@ -37,6 +36,7 @@ from runtime.dtypes import DType, float32, int64
 from runtime.graph.ir import Graph, Node, Value
 from runtime.graph.spans import with_op
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.polynomial import Polynomial
 from runtime.kernel_ir.types import INT64
 from runtime.types import TensorType, TokenType
 

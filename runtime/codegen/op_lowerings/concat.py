@@ -14,10 +14,10 @@ from runtime.codegen.loops.concat_views import ConcatView, part, segment_of
 from runtime.codegen.loops.loop_nest import fail_unless_shapes_fit
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import bind
-from runtime.codegen.symbolic.polynomial import ZERO, Polynomial
 from runtime.codegen.symbolic.ranges import Atom
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.polynomial import ZERO, Polynomial
 
 
 def _need_equal(low: Lowering, node: Node, shapes: Sequence[Dims], axis: int | None, message: str) -> None:

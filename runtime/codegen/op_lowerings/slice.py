@@ -20,10 +20,10 @@ from runtime.codegen.loops.concat_views import ConcatView, sliced, whole
 from runtime.codegen.loops.loop_nest import fail_unless_shapes_fit
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import bind, filled
-from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, index_of, known_range, learn_inside, outside, polynomial_of
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.polynomial import Polynomial
 from runtime.kernel_ir.types import INT64
 from runtime.ops.table import OPS
 

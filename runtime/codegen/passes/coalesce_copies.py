@@ -21,6 +21,7 @@ from collections import defaultdict
 
 from runtime.codegen.passes.kernel import Kernel
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.aliases import copied_from
 
 
 def run(kernel: Kernel) -> None:
@@ -77,9 +78,10 @@ class _Coalescing:
     def coalesce(self, block: ir.Block) -> None:
         handed: dict[str, tuple[str, ir.Statement]] = {}  # variable -> what it is a copy of, and since which statement
         for item in block:
-            if not (isinstance(item, ir.Assign) and len(item.targets) == 1 and isinstance(item.value, ir.Var)):
+            source = copied_from(item) if isinstance(item, ir.Assign) else None
+            if source is None:
                 continue
-            target, source = item.targets[0], item.value.name
+            (target,) = ir.targets(item)
             original, first = handed.get(source, ("", item))
             if original == target and self.may_coalesce(source, target, self.numbers[first], self.numbers[item]):
                 self.names[source] = target

@@ -16,28 +16,20 @@ to the loop, so its first value is copied. Three or more buffers rotate if one c
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
 from runtime.codegen.passes.kernel import Kernel, loops_inside_out
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.accesses import accesses
+from runtime.kernel_ir.analysis.aliases import copied_from
+from runtime.kernel_ir.analysis.uses import assignment_counts, mentions
+from runtime.kernel_ir.functions import row_of
 from runtime.kernel_ir.types import FLOAT32, FLOAT64, INT32, INT64
 
-# Cheap functions of numbers, which can't fail.
-_ARITHMETIC = frozenset({"max", "min", "lib.clamped", "lib.slice_start", "lib.slice_count"})
 _CONVERSIONS = (INT32, INT64, FLOAT32, FLOAT64)
 _PURE = (ir.Var, ir.Const, ir.Binary, ir.Unary, ir.Compare, ir.Select, ir.Convert, ir.Call)
-# Library functions that read or write a buffer and keep no reference to it.
-_TRANSIENT = frozenset(
-    f"lib.{name}"
-    for name in (
-        "matmul", "gemm", "solved", "all_true", "add_rows", "nonfinite", "fill_words", "fill_truncated", "draw_classes",
-        "order_of_row", "order_of_rows", "top_of_row", "distinct", "solve_each", "cholesky_of_each", "substitute_each",
-        "suppress_boxes", "copy_windows", "fill_places", "pad_rows", "transpose_matrix", "indirect_gemm", "call_out",
-    )
-)  # fmt: skip
 
 
 def run(kernel: Kernel) -> None:
@@ -57,12 +49,12 @@ def _hoisted(kernel: Kernel, loop: ir.While) -> ir.Block:
     # A variable whose value an error returns has an earlier value before the loop, and keeps it if there are no trips.
     given = loop.loop.given | kernel.kept
     body = _Body(loop)
-    assigned = set(body.targets)
+    assigned = set(body.times)
     moved: ir.Block = []
     for item in list(block):
         if isinstance(item, ir.Assign) and _is_invariant(item, assigned):
             (target,) = item.targets
-            if body.targets[target] == 1 and target not in given:
+            if body.times[target] == 1 and target not in given:
                 block.remove(item)
                 moved.append(item)
                 assigned.discard(target)
@@ -70,10 +62,10 @@ def _hoisted(kernel: Kernel, loop: ir.While) -> ir.Block:
         if not isinstance(item, ir.Alloc) or item.name not in kernel.own or ir.variables(item.size) & assigned:
             continue
         name = item.name
-        if body.targets[name] != 1:
+        if body.times[name] != 1:
             continue
         users = [user for user in body.mentions[name] if user is not item]
-        aliases = [user for user in users if _alias_of(user) == name]
+        aliases = [user for user in users if copied_from(user) == name]
         if not all(_is_transient(name, user) for user in users if user not in aliases):
             continue
         chain: list[str] = []
@@ -93,21 +85,21 @@ def _hoisted(kernel: Kernel, loop: ir.While) -> ir.Block:
 
 
 class _Body:
-    """Facts about the statements in a loop's body, including nested ones, and about its test."""
+    """Facts about the statements in a loop's body, including nested ones, and about its test.
+
+    mentions  variable -> the statements that read or assign it
+    times     how often each variable is assigned
+    """
 
     def __init__(self, loop: ir.While) -> None:
         self.block = loop.body
-        self.mentions: dict[str, list[ir.Statement]] = {}  # variable -> the statements that read or assign it
-        self.targets: Counter[str] = Counter()  # variable -> how often it is assigned
-        for item in ir.walk([loop]):
-            self.targets.update(ir.targets(item))
-            for name in ir.variables(item).union(ir.targets(item)):
-                self.mentions.setdefault(name, []).append(item)
+        items = list(ir.walk([loop]))
+        self.mentions, self.times = mentions(items), assignment_counts(items)
 
     def position(self, target: str, source: str) -> int | None:
         """The position of `target = source` in the body, not in nested blocks."""
         for position, item in enumerate(self.block):
-            if _alias_of(item) == source and ir.targets(item) == (target,):
+            if copied_from(item) == source and ir.targets(item) == (target,):
                 return position
         return None
 
@@ -122,7 +114,8 @@ def _is_invariant(item: ir.Assign, assigned: set[str]) -> bool:
 
 def _is_pure(item: ir.Expr) -> bool:
     if isinstance(item, ir.Call):
-        return item.function in _ARITHMETIC
+        row = row_of(item.function)
+        return row is not None and row.is_arithmetic
     if isinstance(item, ir.Convert):
         return item.target in _CONVERSIONS
     return isinstance(item, _PURE)
@@ -155,44 +148,21 @@ def _alias_chain(name: str, aliases: list[ir.Statement], owned: dict[str, bool],
             return []
         if chain and position > last:
             return []
-        if body.targets[carry] != 1:
+        if body.times[carry] != 1:
             return []
         chain.append(carry)
         last, own = position, body.block[position]
         kept = [user for user in body.mentions[carry] if user is not own and not _is_transient(carry, user)]
-        aliases = [user for user in kept if _alias_of(user) == carry]
+        aliases = [user for user in kept if copied_from(user) == carry]
         if len(kept) != len(aliases):
             return []
         before = carry
     return chain
 
 
-def _alias_of(item: ir.Statement) -> str | None:
-    """The source of a statement `target = source`; None for other statements."""
-    if isinstance(item, ir.Assign) and len(item.targets) == 1 and isinstance(item.value, ir.Var):
-        return item.value.name
-    return None
-
-
 def _is_transient(name: str, item: ir.Statement) -> bool:
     """Whether the statement, without its blocks, uses the buffer `name` only to read or write elements."""
     if name in ir.targets(item):
         return False
-    return all(_only_reads_elements(name, each) for each in _outside_of_store(item))
-
-
-def _outside_of_store(item: ir.Statement) -> list[ir.Expr]:
-    """The expressions of a statement except the array that it stores to."""
-    return [item.index, item.value] if isinstance(item, ir.Store) else list(ir.operands(item))
-
-
-def _only_reads_elements(name: str, item: ir.Expr) -> bool:
-    """Whether an expression uses a buffer only to read its elements."""
-    if isinstance(item, ir.Var):
-        return item.name != name
-    if isinstance(item, ir.Load):
-        return _only_reads_elements(name, item.index)
-    if isinstance(item, ir.Call) and item.function in _TRANSIENT:
-        inner = [each for arg in item.arguments for each in (arg.items if isinstance(arg, ir.Tuple) else (arg,))]
-        return all(isinstance(each, ir.Var) or _only_reads_elements(name, each) for each in inner)
-    return all(_only_reads_elements(name, each) for each in ir.operands(item))
+    used = accesses([item])
+    return name not in used.kept and name not in used.sizes and name not in used.others

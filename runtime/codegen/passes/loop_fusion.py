@@ -20,16 +20,15 @@ vectorised, whereas one call at a time would take longer than the rows themselve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.passes import options
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.result_types import FORMULAS
-
-_SLOW = frozenset(f"{module}.{name}" for module in ("lib", "math") for name in FORMULAS)
+from runtime.kernel_ir.analysis.accesses import Accesses, accesses
+from runtime.kernel_ir.analysis.subscripts import is_in_row
+from runtime.kernel_ir.functions import Cost, cost_of
 
 
 def run(kernel: Kernel) -> None:
@@ -63,59 +62,53 @@ def _can_join(kernel: Kernel, before: ir.For, between: ir.Block, after: ir.For) 
         return False
     if not all(isinstance(item, (ir.Assign, ir.Alloc)) and len(ir.targets(item)) == 1 for item in between):
         return False
-    first, second = _accesses(before.body), _accesses(after.body)
+    first, second = _read(before.body), _read(after.body)
     if first is None or second is None or first.statements + second.statements > cost_model.LOOP_FUSION_STATEMENTS:
         return False
-    made = first.assigned | first.stores.keys()
+    one, other = first.accesses, second.accesses
+    made = first.assigned | one.stores.keys()
     if (before.parallel or after.parallel) and (first.short or second.short) and (first.slow or second.slow):
         return False
     if any(ir.variables(item).union(ir.targets(item)) & made for item in between):
         return False
     # Only the kernel's own buffers are known to have no alias.
-    stored = first.stores.keys() | second.stores.keys()
-    if not stored <= kernel.own or stored & (first.whole | second.whole):
+    stored = one.stores.keys() | other.stores.keys()
+    if not stored <= kernel.own or stored & (one.whole | other.whole | first.assigned | second.assigned):
         return False
-    shared = (first.stores.keys() & (second.stores.keys() | second.loads.keys())) | (
-        first.loads.keys() & second.stores.keys()
-    )
+    shared = (one.stores.keys() & (other.stores.keys() | other.loads.keys())) | (one.loads.keys() & other.stores.keys())
     index = ir.size_variable(before.index)
-    return all(_same_row(index, [item for each in (first, second) for item in each.of(name)]) for name in shared)
+    return all(is_in_row(first.at(name) + second.at(name), index) for name in shared)
 
 
-def _same_row(index: ir.Var, subscripts: Sequence[ir.Expr]) -> bool:
-    """Whether all subscripts of a buffer lie in the row number `index`: `index`, or `index * stride + column`."""
-    if all(item == index for item in subscripts):
-        return True
-    strides = set()
-    for item in subscripts:
-        row = item
-        if isinstance(item, ir.Binary) and item.op == "+" and isinstance(item.right, (ir.Var, ir.Const)):
-            row = item.left
-        if not isinstance(row, ir.Binary) or row.op != "*" or row.left != index:
-            return False
-        if not isinstance(row.right, (ir.Var, ir.Const)):
-            return False
-        strides.add(row.right)
-    return len(strides) == 1
+class _Body(NamedTuple):
+    """What is known of a loop's body.
 
+    accesses    those of arrays
+    assigned    the variables that it assigns
+    statements  their number
+    short       whether it has a loop over a constant number of elements
+    slow        whether it calls a slow function once for each row
+    values      what the variables are that it assigns once
+    """
 
-class _Accesses(NamedTuple):
-    """The subscripts of each buffer, with variables for offsets replaced by their values."""
-
-    loads: dict[str, list[ir.Expr]]
-    stores: dict[str, list[ir.Expr]]
+    accesses: Accesses
     assigned: set[str]
     statements: int
-    whole: set[str]  # names that are used other than with a subscript
-    short: bool  # it has a loop over a constant number of elements
-    slow: bool  # it calls a slow function once for each row
+    short: bool
+    slow: bool
+    values: dict[str, ir.Expr | None]
 
-    def of(self, name: str) -> list[ir.Expr]:
-        return self.loads.get(name, []) + self.stores.get(name, [])
+    def at(self, name: str) -> list[ir.Expr]:
+        """The subscripts of an array, with variables for offsets replaced by their values."""
+        return [self._offset(index) for index in self.accesses.at(name)]
+
+    def _offset(self, index: ir.Expr) -> ir.Expr:
+        known = self.values.get(index.name) if isinstance(index, ir.Var) else None
+        return index if known is None else known
 
 
-def _accesses(body: ir.Block) -> _Accesses | None:
-    """The accesses of a body; None if it may leave the kernel or has a `while` loop."""
+def _read(body: ir.Block) -> _Body | None:
+    """A body; None if it may leave the kernel or has a `while` loop."""
     items = list(ir.walk(body))
     if any(isinstance(item, (ir.While, ir.Return, ir.Fail)) for item in items):
         return None
@@ -123,37 +116,10 @@ def _accesses(body: ir.Block) -> _Accesses | None:
     once = [
         each for top in body if not isinstance(top, ir.For) for item in ir.walk([top]) for each in ir.expressions(item)
     ]
-    slow = any(isinstance(each, ir.Call) and each.function in _SLOW for each in once)
-    found = _Accesses({}, {}, ir.assigned(body), len(items), set(), short, slow)
-    offsets: dict[str, ir.Expr | None] = {}
+    slow = any(isinstance(each, ir.Call) and cost_of(each.function) is Cost.FORMULA for each in once)
+    values: dict[str, ir.Expr | None] = {}
     for item in items:
         if isinstance(item, ir.Assign) and len(item.targets) == 1:
-            # A variable that is assigned twice isn't an offset.
-            offsets[item.targets[0]] = None if item.targets[0] in offsets else item.value
-
-    def offset(index: ir.Expr) -> ir.Expr:
-        known = offsets.get(index.name) if isinstance(index, ir.Var) else None
-        return index if known is None else known
-
-    def visit(item: ir.Expr) -> bool:
-        if isinstance(item, ir.Load):
-            if not isinstance(item.array, ir.Var):
-                return False
-            found.loads.setdefault(item.array.name, []).append(offset(item.index))
-            return visit(item.index)
-        if isinstance(item, ir.Var):
-            found.whole.add(item.name)
-        return all(visit(each) for each in ir.operands(item))
-
-    for item in items:
-        found.whole.update(ir.targets(item))
-        if isinstance(item, ir.Store):
-            if not isinstance(item.array, ir.Var):
-                return None
-            found.stores.setdefault(item.array.name, []).append(offset(item.index))
-            parts = [item.index, item.value]
-        else:
-            parts = list(ir.operands(item))
-        if not all(visit(each) for each in parts):
-            return None
-    return found
+            values[item.targets[0]] = None if item.targets[0] in values else item.value
+    found = accesses(items)
+    return None if found.of_views else _Body(found, ir.assigned(body), len(items), short, slow, values)

@@ -29,7 +29,7 @@ from runtime import system
 from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel
 from runtime.graph.ir import Node, Value
-from runtime.kernel_ir import ir
+from runtime.kernel_ir import ir, simplify
 from runtime.shapes import element_count
 from runtime.types import TensorType
 
@@ -117,7 +117,7 @@ def _from_zero(kernel: Kernel, loop: ir.For) -> ir.For:
     """The same loop with a new index that starts at 0."""
     index = kernel.names.fresh(loop.index)
     body = [ir.assign(loop.index, ir.size_variable(index) + loop.start), *loop.body]
-    return ir.For(index, ir.ZERO, loop.stop - loop.start, ir.ONE, body)
+    return ir.For(index, ir.ZERO, simplify.difference(loop.stop, loop.start), ir.ONE, body)
 
 
 def thread_count_in(constants: list[tuple[str, Any]]) -> str:

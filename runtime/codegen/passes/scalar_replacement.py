@@ -18,29 +18,22 @@ from __future__ import annotations
 
 from runtime.codegen.passes.kernel import Kernel
 from runtime.kernel_ir import ir
-from runtime.kernel_ir.types import BOOL
-
-_NOTHING = ir.Const(False, BOOL)  # an expression without variables
+from runtime.kernel_ir.analysis.accesses import accesses
+from runtime.kernel_ir.analysis.uses import mentions
 
 
 def run(kernel: Kernel) -> None:
     """Replaces arrays whose elements are each written and read in one row of a nest only."""
     for function in kernel.functions:
         statements = list(ir.walk_with_blocks(function.body))
-        users: dict[str, list[ir.Statement]] = {}
-        allocations: dict[str, list[ir.Statement]] = {}
+        users = mentions([item for _, item in statements])
+        nests = _Nests(statements)
+        values: dict[str, str] = {}
         for _, item in statements:
             if isinstance(item, ir.Alloc) and item.name in kernel.own:
-                allocations.setdefault(item.name, []).append(item)
-                continue
-            for name in ir.variables(item).union(ir.targets(item)):
-                users.setdefault(name, []).append(item)
-        nests = _Nests(statements)
-        values = {
-            name: kernel.names.fresh(name)
-            for name, found in allocations.items()
-            if len(found) == 1 and name in users and _is_value(name, nests, users[name])
-        }
+                others = [user for user in users[item.name] if user is not item]
+                if others and _is_value(item.name, nests, others):
+                    values[item.name] = kernel.names.fresh(item.name)
         if values:
             _replace(statements, values)
 
@@ -71,22 +64,10 @@ def _is_value(name: str, nests: _Nests, users: list[ir.Statement]) -> bool:
         return False
     if any(isinstance(item, ir.For) and item.index == loop.index for item in inside):
         return False  # another loop has the same index variable
-    return all(_only_at(name, ir.Var(loop.index), user) for user in users)
-
-
-def _only_at(name: str, element: ir.Expr, item: ir.Statement) -> bool:
-    """Whether a statement, without its blocks, reads and writes only this element of a buffer."""
-    buffer = ir.Var(name)
-
-    def without(each: ir.Expr) -> ir.Expr | None:
-        return _NOTHING if isinstance(each, ir.Load) and each.array == buffer and each.index == element else None
-
-    parts = list(ir.operands(item))
-    if isinstance(item, ir.Store) and item.array == buffer:
-        if item.index != element:
-            return False
-        parts = [item.value]
-    return all(name not in ir.variables(ir.mapped(part, without)) for part in parts)
+    used = accesses(users)
+    if name in used.whole or any(name in ir.targets(user) for user in users):
+        return False
+    return all(index == ir.Var(loop.index) for index in used.at(name))
 
 
 def _replace(statements: list[tuple[ir.Block, ir.Statement]], values: dict[str, str]) -> None:

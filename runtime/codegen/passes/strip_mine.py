@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from runtime.codegen import cost_model
 from runtime.codegen.passes.kernel import Kernel, loops_inside_out
-from runtime.kernel_ir import ir
+from runtime.kernel_ir import ir, simplify
 
 
 def run(kernel: Kernel) -> None:
@@ -79,7 +79,7 @@ def _counted(
 ) -> ir.Block:  # fmt: skip
     """The loop in chunks; if it surely has few trips, the loop followed by a poll."""
     variable, limit, step = counter.variable, counter.limit, counter.step
-    distance = limit - variable if counter.is_up else variable - limit
+    distance = simplify.difference(*((limit, variable) if counter.is_up else (variable, limit)))
     cost = -(-loop.cost // counter.least_step)
     if counter.most * cost <= cost_model.POLL_TICKS:
         if not loop.is_inner:

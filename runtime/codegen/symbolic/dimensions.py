@@ -11,11 +11,11 @@ from typing import Any
 
 from runtime.codegen.kernel.names import Names
 from runtime.codegen.kernel.values import Array, Broadcast, Dims, Vector, Virtual, product
-from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, polynomial_of
 from runtime.codegen.symbolic.shape_env import ShapeEnv
 from runtime.graph.ir import Value
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.polynomial import Polynomial
 from runtime.kernel_ir.types import INT64
 from runtime.types import TensorType
 

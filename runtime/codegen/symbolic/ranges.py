@@ -18,10 +18,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from runtime.codegen.kernel.region import Region
-from runtime.codegen.symbolic.polynomial import Polynomial
 from runtime.dtypes import DType
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.polynomial import Polynomial
 from runtime.kernel_ir.types import INT64
 from runtime.ops.table import too_large
 

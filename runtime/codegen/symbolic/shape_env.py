@@ -19,10 +19,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from runtime.codegen.kernel.names import Names
-from runtime.codegen.symbolic.polynomial import Polynomial, product
 from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, polynomial_of
 from runtime.dtypes import DType
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.polynomial import Polynomial, product
 
 # The largest least length of a dimension that is assumed.
 _USUAL = 256

@@ -21,81 +21,20 @@ that fails, hides the error.)
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
 from runtime.dataclass import dataclass
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.accesses import accesses
+from runtime.kernel_ir.analysis.liveness import Liveness
+from runtime.kernel_ir.analysis.loops import counter_of
+from runtime.kernel_ir.analysis.uses import Uses
 from runtime.kernel_ir.types import BOOL, INT64, Array, Scalar, Unsupported
 
 _LARGEST = 1500  # the most statements and expressions in a trip
 _FEWEST = 5  # trips: with fewer, most lanes would have no work
-
-
-class Uses:
-    """The variables that statements read and assign, including nested statements; each is visited once."""
-
-    def __init__(self) -> None:
-        self._reads: dict[ir.Statement, Counter[str]] = {}
-        self._assigned: dict[ir.Statement, Counter[str]] = {}
-        self._variables: dict[int, tuple[ir.Expr, frozenset[str]]] = {}
-
-    def variables(self, item: ir.Expr) -> frozenset[str]:
-        """The variables in an expression."""
-        known = self._variables.get(id(item))
-        if known is None:
-            known = self._variables[id(item)] = item, frozenset(ir.variables(item))
-        return known[1]
-
-    def _of(self, item: ir.Statement) -> tuple[Counter[str], Counter[str]]:
-        """How often a statement reads and assigns each variable."""
-        reads = self._reads.get(item)
-        if reads is None:
-            reads = self._reads[item] = Counter(each.name for each in ir.expressions(item) if isinstance(each, ir.Var))
-            assigned = self._assigned[item] = Counter(ir.targets(item))
-            for block in ir.blocks(item):
-                for inner in block:
-                    inner_reads, inner_assigned = self._of(inner)
-                    reads.update(inner_reads)
-                    assigned.update(inner_assigned)
-        return reads, self._assigned[item]
-
-    def counts(self, block: Iterable[ir.Statement]) -> Counter[str]:
-        """How often statements mention each variable."""
-        found: Counter[str] = Counter()
-        for item in block:
-            for part in self._of(item):
-                found.update(part)
-        return found
-
-    def reads(self, block: Iterable[ir.Statement]) -> set[str]:
-        return {name for item in block for name in self._of(item)[0]}
-
-    def assigned(self, block: Iterable[ir.Statement]) -> set[str]:
-        return {name for item in block for name in self._of(item)[1]}
-
-    def exposed(self, block: ir.Block, defined: set[str]) -> set[str]:
-        """The variables that a block may read before it assigns them. Those that it surely assigns go to `defined`."""
-        found: set[str] = set()
-        for item in block:
-            if isinstance(item, ir.If):
-                found |= self.variables(item.test) - defined
-                yes, no = set(defined), set(defined)
-                found |= self.exposed(item.body, yes) | self.exposed(item.orelse, no)
-                if item.body and isinstance(item.body[-1], (ir.Return, ir.Fail, ir.Break)):
-                    yes = no
-                defined |= yes & no
-            elif isinstance(item, ir.While):
-                found |= self.variables(item.test) - defined
-                found |= self.exposed(item.body, set(defined))
-            elif isinstance(item, ir.For):
-                found |= ir.variables(item) - defined
-                found |= self.exposed(item.body, defined | {item.index})
-            else:
-                found |= self.reads([item]) - defined
-                defined.update(ir.targets(item))
-        return found
 
 
 @dataclass
@@ -110,6 +49,7 @@ class Plan:
     """
 
     uses: Uses
+    liveness: Liveness
     index: str
     limit: ir.Expr
     parallel: ir.Block
@@ -135,7 +75,7 @@ class Plan:
         if local is None:
             here = self.uses.counts(block)
             own = {each for each, count in here.items() if count == self.names[each]}
-            local = self._local[id(block)] = block, own - self.uses.exposed(block, set())
+            local = self._local[id(block)] = block, own - self.liveness.exposed(block)
         return name in local[1]
 
 
@@ -175,7 +115,7 @@ def _plan(types: Any, original: ir.While) -> Plan | None:
     assert isinstance(loop, ir.While)
     assert isinstance(loop.test, ir.Compare)
     loop.body = _with_split_sums(types, loop.body)
-    plan = Plan(Uses(), index, loop.test.right, [], [])
+    plan = Plan(Uses(), Liveness(), index, loop.test.right, [], [])
     if not _partition(types, loop, plan, outside):
         return None
     _find_varying(plan, outside, loop)
@@ -189,17 +129,10 @@ def _plan(types: Any, original: ir.While) -> Plan | None:
 
 def _counter(types: Any, loop: ir.While) -> str | None:
     """The counter of a loop `while i < n: ...; i = i + 1; ...` over int64."""
-    test = loop.test
-    if not isinstance(test, ir.Compare) or test.op != "<" or not isinstance(test.left, ir.Var):
+    counter = counter_of(loop)
+    if counter is None or not isinstance(counter.limit, (ir.Var, ir.Const, ir.Size, ir.Dim)):
         return None
-    index, limit = test.left, test.right
-    if not isinstance(limit, (ir.Var, ir.Const, ir.Size, ir.Dim)):
-        return None
-    steps = [item for item in loop.body if index.name in ir.assigned([item])]
-    if len(steps) != 1 or not isinstance(steps[0], ir.Assign) or steps[0].targets != (index.name,):
-        return None
-    if steps[0].value != ir.Binary("+", index, ir.ONE) or ir.variables(limit) & ir.assigned(loop.body):
-        return None
+    index, limit, _ = counter
     trips = types.constant(limit)
     if isinstance(trips, int) and trips < _FEWEST:
         return None
@@ -267,13 +200,14 @@ def _partition(types: Any, loop: ir.While, plan: Plan, outside: Counter[str]) ->
         exits += sum(ends_loop(each) for each in item.body) if isinstance(item, ir.While) else 0
     if continues or breaks != exits:
         return False
-    defined: set[str] = set()
-    exposed = uses.exposed(body, defined)
+    exposed, defined = plan.liveness.exposed(body), plan.liveness.surely_assigned(body)
     assigned = uses.assigned(body)
     later = {name for name in assigned if outside[name] and name not in defined}
     tainted = ((exposed | later) & assigned) - {ir.TICKS, plan.index}
-    stores = any(_stores(types, item) for item in ir.walk(body))
-    together = [_may_be_parallel(types, item, stores) for item in body]
+    inner = [list(ir.walk([item])) for item in body]
+    on_arrays = [_works_on_arrays(types, items) for items in inner]
+    stores = any(on_arrays)
+    together = [not own and _may_be_parallel(types, items, stores) for own, items in zip(on_arrays, inner)]
     serial: set[int] = set()
     before = -1
     while before != len(serial):
@@ -298,30 +232,19 @@ def _partition(types: Any, loop: ir.While, plan: Plan, outside: Counter[str]) ->
     return not any(plan.index in uses.reads([item]) for at, item in enumerate(body) if at not in serial and at > step)
 
 
-def _stores(types: Any, item: ir.Statement) -> bool:
-    """Whether a statement, without its blocks, may change arrays; a call with an array as argument may."""
-    if isinstance(item, ir.Store):
+def _works_on_arrays(types: Any, items: Sequence[ir.Statement]) -> bool:
+    """Whether statements, without their blocks, store elements or give functions arrays, and the loop goes on."""
+    used = accesses([item for item in items if not isinstance(item, (ir.Return, ir.Fail))])
+    if used.stores:
         return True
-    calls = (each for each in ir.expressions(item) if isinstance(each, ir.Call))
-    return any(_takes_array(types, argument) for call in calls for argument in call.arguments)
+    return any(isinstance(types.variables.get(name), Array) for name in used.read | used.written | used.kept)
 
 
-def _takes_array(types: Any, item: ir.Expr) -> bool:
-    """Whether an expression uses an array as a whole, rather than its elements or its size."""
-    if isinstance(item, ir.Var):
-        return isinstance(types.variables.get(item.name), Array)
-    read = item.array if isinstance(item, (ir.Load, ir.Size, ir.Dim, ir.ElementType)) else None
-    return any(
-        _takes_array(types, each) for each in ir.operands(item) if each is not read or not isinstance(each, ir.Var)
-    )
-
-
-def _may_be_parallel(types: Any, statement: ir.Statement, stores: bool) -> bool:
-    """Whether lanes may run a statement together, judging by its kind. stores: whether the trip changes any array."""
-    for item in ir.walk([statement]):
+def _may_be_parallel(types: Any, items: Sequence[ir.Statement], stores: bool) -> bool:
+    """Whether lanes may run statements, without their blocks, together, judging by their kinds. stores: whether the
+    trip changes any array."""
+    for item in items:
         if isinstance(item, (ir.Run, ir.For, ir.Alloc)):
-            return False
-        if not isinstance(item, (ir.Return, ir.Fail)) and _stores(types, item):
             return False
         if any(isinstance(types.variables.get(name), Array) or name in types.tuples for name in ir.targets(item)):
             return False
@@ -378,7 +301,7 @@ def _pairs(item: ir.Assign) -> Iterator[tuple[str, ir.Expr]]:
 def _is_worthwhile(types: Any, plan: Plan) -> bool:
     """Whether LLVM leaves some inner loop unvectorised, and nothing in that loop is slow in lanes."""
     loops = [item for item in ir.walk(plan.parallel) if isinstance(item, ir.While)]
-    if not any(plan.diverges(loop) or _is_recurrence(types, plan.uses, loop) for loop in loops):
+    if not any(plan.diverges(loop) or _is_recurrence(types, plan, loop) for loop in loops):
         return False
     hot: set[Scalar] = set()
     for loop in loops:
@@ -392,9 +315,9 @@ def _is_worthwhile(types: Any, plan: Plan) -> bool:
     return bool(hot)
 
 
-def _is_recurrence(types: Any, uses: Uses, loop: ir.While) -> bool:
+def _is_recurrence(types: Any, plan: Plan, loop: ir.While) -> bool:
     """Whether each trip needs a float of the trip before, other than for a reorderable sum."""
-    carried = uses.exposed(loop.body, set()) & uses.assigned(loop.body) - {ir.TICKS}
+    carried = plan.liveness.exposed(loop.body) & plan.uses.assigned(loop.body) - {ir.TICKS}
     return any(isinstance(t := types.variables.get(name), Scalar) and t.is_float for name in carried)
 
 

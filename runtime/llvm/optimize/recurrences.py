@@ -21,8 +21,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from runtime.kernel_ir import ir
+from runtime.kernel_ir.analysis.liveness import Liveness
+from runtime.kernel_ir.analysis.loops import has_loops
 from runtime.kernel_ir.types import Scalar, Type
-from runtime.llvm.optimize.outer_loop_plan import Uses
 
 
 def no_loop_has_vectors(body: ir.Block, types: Mapping[str, Type | None]) -> bool:
@@ -30,7 +31,7 @@ def no_loop_has_vectors(body: ir.Block, types: Mapping[str, Type | None]) -> boo
     for item in ir.walk(body):
         if isinstance(item, ir.For):
             return False
-        if isinstance(item, ir.While) and not _has_loops(item.body) and _may_have_vectors(item, types):
+        if isinstance(item, ir.While) and not has_loops(item.body) and _may_have_vectors(item, types):
             return False
     return True
 
@@ -41,13 +42,9 @@ def a_trip_count_may_be_constant(body: ir.Block) -> bool:
     for item in ir.walk(body):
         if isinstance(item, ir.For) and all(isinstance(each, ir.Const) for each in (item.start, item.stop)):
             return True
-        if isinstance(item, ir.While) and not _has_loops(item.body) and _may_be_counted(item):
+        if isinstance(item, ir.While) and not has_loops(item.body) and _may_be_counted(item):
             return True
     return False
-
-
-def _has_loops(block: ir.Block) -> bool:
-    return any(isinstance(item, (ir.While, ir.For)) for item in ir.walk(block))
 
 
 def _may_have_vectors(loop: ir.While, types: Mapping[str, Type | None]) -> bool:
@@ -105,7 +102,7 @@ def _has_float_recurrence(body: ir.Block, types: Mapping[str, Type | None]) -> b
                 made_of[name] |= ir.variables(item.value)
                 if _is_float(types.get(name)):
                     in_order[name] |= {used for each in operations for used in ir.variables(each)}
-    carried = Uses().exposed(body, set()) & made_of.keys()
+    carried = Liveness().exposed(body) & made_of.keys()
     for name in carried:
         if _is_float(types.get(name)):
             before = _sources(name, made_of)
