@@ -186,6 +186,10 @@ CALLS: dict[str, Rule] = {
         )
     },
     **{f"lib.{name}": _fixed(BOOL) for name in ("interrupted", "all_true", "cholesky", "substituted")},
+    **{
+        f"lib.{name}_exceeds": _fixed(BOOL)
+        for name in ("sum", "difference", "product", "power", "shifted", "quotient", "float")
+    },
     "lib.flat": _flat,
     "lib.shaped": _shaped,
     **{f"lib.{name}": _first for name in ("copied", "grown", "resized")},

@@ -144,7 +144,7 @@ def _evaluate(graph: Graph, found: Ranges) -> None:
         elif node.op.is_elementwise:
             output = node.outputs[0]
             if is_integer(output):
-                known = result_of(node.op.name, [_known(v, found.get) for v in node.inputs], output.dtype)
+                known = result_of(node.op, [_known(v, found.get) for v in node.inputs], output.dtype)
                 if known is not None:
                     found[output] = Range(known.low, known.high)
         else:
@@ -240,9 +240,9 @@ def _bounded(name: str, value: Value, other: Range, known: RangeOf) -> Iterator[
     most = other.high - (name == "less")
     yield value, None, most
     node = value.node
-    if node is None or node.op.name != "multiply" or node.inputs[0] is not node.inputs[1] or most < 0:
+    if node is None or node.op.arithmetic != "multiply" or node.inputs[0] is not node.inputs[1] or most < 0:
         return
-    if result_of("multiply", [_known(v, known) for v in node.inputs], value.dtype) is not None:  # it doesn't wrap
+    if result_of(node.op, [_known(v, known) for v in node.inputs], value.dtype) is not None:  # it doesn't wrap
         yield node.inputs[0], -math.isqrt(most), math.isqrt(most)
 
 
