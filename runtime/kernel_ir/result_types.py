@@ -188,7 +188,7 @@ CALLS: dict[str, Rule] = {
     **{f"lib.{name}": _fixed(BOOL) for name in ("interrupted", "all_true", "cholesky", "substituted")},
     **{
         f"lib.{name}_exceeds": _fixed(BOOL)
-        for name in ("sum", "difference", "product", "power", "shifted", "quotient", "float")
+        for name in ("sum", "difference", "product", "power", "shifted", "quotient", "negative", "float")
     },
     "lib.flat": _flat,
     "lib.shaped": _shaped,

@@ -143,6 +143,10 @@ class OpDef:
     narrows: bool = False
     # Computes what the row of this name does, without wrapping: a result that int64 can't hold is an error.
     unchecked: str = ""
+    # Of these: the kernels' function that says whether a result needs more than 64 bits. "": none does.
+    exceeds: str = ""
+    # Operands of which the low bits alone give as many low bits of the result.
+    by_low_bits: tuple[int, ...] = ()
     # Its kernel runs the user's Python code.
     calls_python: bool = False
     # All replicas of a program run it together, and none alone: it never runs while a program is compiled.

@@ -199,6 +199,11 @@ def quotient_exceeds(x: int, y: int) -> bool:
 
 
 @njit(nogil=True)
+def negative_exceeds(x: int) -> bool:
+    return x == -9223372036854775808
+
+
+@njit(nogil=True)
 def float_exceeds(x: float) -> bool:
     """Whether the whole part of a float needs more than 64 bits."""
     return x < -9223372036854775808.0 or x >= 9223372036854775808.0

@@ -200,8 +200,10 @@ def bounds_of(predicate: Value, holds: bool, known: RangeOf) -> list[Bound]:
         return bounds_of(node.inputs[0], not holds, known)
     if name == ("logical_and" if holds else "logical_or"):
         return [each for v in node.inputs for each in bounds_of(v, holds, known)]
-    if name == "cond" and holds and is_conjunction(node, k := node.outputs.index(predicate)):
-        return _bounds_of_both(node, k, known)
+    if name == "cond" and holds:
+        k = node.outputs.index(predicate)
+        second = next((index for index in (0, 1) if _is_false(node.regions[1 - index].outputs[k])), None)
+        return [] if second is None else _bounds_of_both(node, k, second, known)
     if name in ("equal", "not_equal") and holds == (name == "equal"):
         return [each for order in ("less_equal", "greater_equal") for each in _compared(order, node, known)]
     if name in _EXCHANGED:
@@ -211,14 +213,18 @@ def bounds_of(predicate: Value, holds: bool, known: RangeOf) -> list[Bound]:
 
 def is_conjunction(node: Node, k: int) -> bool:
     """Whether a result of a `cond` node is `a and b`: its second branch returns False."""
-    array = known_array(node.regions[1].outputs[k])
+    return _is_false(node.regions[1].outputs[k])
+
+
+def _is_false(value: Value) -> bool:
+    array = known_array(value)
     return array is not None and array.dtype == bool and not array.any()
 
 
-def _bounds_of_both(node: Node, k: int, known: RangeOf) -> list[Bound]:
-    """What follows from `a and b`."""
-    then = node.regions[0]
-    bounds = bounds_of(node.inputs[0], True, known)
+def _bounds_of_both(node: Node, k: int, second: int, known: RangeOf) -> list[Bound]:
+    """What follows from `a and b`, or `not a and b`. second: the branch that returns b."""
+    then = node.regions[second]
+    bounds = bounds_of(node.inputs[0], second == 0, known)
     inside = _inputs(then, _operands(node, bounds, known))
     _evaluate(then, inside)
     _narrow(inside, bounds_of(then.outputs[k], True, inside.get))

@@ -118,12 +118,51 @@ def result_of(op: OpDef, operands: Sequence[Range | None], output: DType) -> Ran
     if not output.is_integer or (op.name == "cast" and operands[0] is None):
         return None
     least, greatest = limits(output)
-    found = _unlimited(op, operands)
+    found = _unlimited(op, _after_checks(op, operands))
     if found is None or (least <= found.low and found.high <= greatest):
         return found
     if not op.unchecked or found.high < least or found.low > greatest:
         return None
     return found._replace(low=max(found.low, least), high=min(found.high, greatest))
+
+
+def _after_checks(op: OpDef, operands: Sequence[Range | None]) -> Sequence[Range | None]:
+    """The ranges of operands for which a checked op doesn't fail, as far as its other operand is known."""
+    allowed = _allowed(op, operands)
+    if allowed is None:
+        return operands
+    position, low, high = allowed
+    known = operands[position] or Range(*limits(int64))
+    if high < known.low or low > known.high:
+        return operands
+    narrowed = known._replace(low=max(known.low, low), high=min(known.high, high))
+    return [narrowed if index == position else each for index, each in enumerate(operands)]
+
+
+def _allowed(op: OpDef, operands: Sequence[Range | None]) -> tuple[int, int, int] | None:
+    """For a checked op of which all operands but one are known: its position, the least and the greatest that it can
+    be without an error."""
+    if not op.unchecked:
+        return None
+    least, greatest = limits(int64)
+    if op.arithmetic in ("negative", "abs"):
+        return 0, -greatest, greatest
+    numbers = [each.low if each is not None and each.low == each.high else None for each in operands]
+    if len(numbers) != 2 or (numbers[0] is None) == (numbers[1] is None):
+        return None
+    position = 0 if numbers[0] is None else 1
+    number = numbers[1 - position]
+    assert number is not None
+    if op.arithmetic == "add":
+        return position, least - number, greatest - number
+    if op.arithmetic == "subtract":
+        return (0, least + number, greatest + number) if position == 0 else (1, number - greatest, number - least)
+    if op.arithmetic == "left_shift" and position == 0 and number >= 0:
+        number = 1 << min(number, 64)
+    elif op.arithmetic != "multiply" or number == 0:
+        return None
+    ends = (least, greatest) if number > 0 else (greatest, least)
+    return position, -(-ends[0] // number), ends[1] // number
 
 
 def _unlimited(op: OpDef, operands: Sequence[Range | None]) -> Range | None:
@@ -304,21 +343,17 @@ def _checks_of_result(node: Node, known: Sequence[Range | None], name_of: Callab
     if name == "cast":
         is_nan = name_of(node.inputs[0]).compare("!=", name_of(node.inputs[0]))
         found.append(Check(is_nan, "ValueError", "cannot convert float NaN to integer"))
-    fits = name == "right_shift" or (result is not None and least <= result.low and result.high <= greatest)
+    fits = not node.op.exceeds or (result is not None and least <= result.low and result.high <= greatest)
     if name == "floordiv":
         fits = fits or not (may_be(known[0], None, least) and may_be(known[1], -1, -1))
     if fits:
         return found
-    operands = [name_of(v) for v in node.inputs]
-    if name in ("negative", "abs"):
-        exceeds = operands[0].compare("==", least)
+    allowed = _allowed(node.op, known)
+    if allowed is None:
+        exceeds: ir.Expr = ir.call(f"lib.{node.op.exceeds}", *[name_of(v) for v in node.inputs])
     else:
-        exceeds = ir.call(f"lib.{_RESULTS[name]}_exceeds", *operands)
+        position, low, high = allowed
+        operand, given = name_of(node.inputs[position]), known[position] or Range(least, greatest)
+        tests = [operand.compare("<", low)] if given.low < low else []
+        exceeds = ir.either(*tests, *([operand.compare(">", high)] if given.high > high else []))
     return [*found, Check(exceeds, "OverflowError", BEYOND_64_BITS)]
-
-
-# What the kernels' library calls the result of an operation.
-_RESULTS = {
-    "add": "sum", "subtract": "difference", "multiply": "product", "pow": "power", "floordiv": "quotient",
-    "left_shift": "shifted", "cast": "float",
-}  # fmt: skip

@@ -20,7 +20,7 @@ from runtime import dtypes
 from runtime.ops.elementwise import arithmetic, compare  # noqa: F401  they register the rows that wrap
 from runtime.ops.elementwise.elementary import CAST
 from runtime.ops.rules import infer_binary, infer_same
-from runtime.ops.table import BEYOND_64_BITS, OPS, InferRule, OpDef, Sample, ScalarRule, register
+from runtime.ops.table import BEYOND_64_BITS, OPS, OpDef, Sample, ScalarRule, register
 from runtime.types import TensorType
 
 _LEAST, _GREATEST = dtypes.int64.limits
@@ -83,32 +83,23 @@ def _need_count(y: Any) -> None:
         raise ValueError("negative shift count")
 
 
-def _infer_unary(inputs: Sequence[Any], attrs: dict) -> tuple:
-    _need_int64(inputs)
-    return infer_same(inputs, attrs)
-
-
-def _infer_binary(inputs: Sequence[Any], attrs: dict) -> tuple:
-    _need_int64(inputs)
-    return infer_binary(inputs, attrs)
-
-
-def _need_int64(inputs: Sequence[Any]) -> None:
+def _infer(inputs: Sequence[Any], attrs: dict) -> tuple:
     for each in inputs:
         if each.dtype is not dtypes.int64:
             raise TypeError(f"Python's integers are int64, not {each.dtype.name}")
+    return infer_same(inputs, attrs) if len(inputs) == 1 else infer_binary(inputs, attrs)
 
 
-def _register(
-    name: str, kernel: Callable[..., Any], infer: InferRule, *operands: np.ndarray, scalar: ScalarRule | None = None
-) -> None:  # fmt: skip
-    """Adds the row that checks what the row `name` computes. operands: of its samples. scalar: if it has one of its
-    own."""
+def _register(name: str, function: Callable[..., Any], exceeds: str, scalar: ScalarRule | None = None) -> None:
+    """Adds the row that checks what the row `name` computes. function: on Python's integers and on floats, or the
+    kernel where nothing exceeds. scalar: if it isn't that row's."""
     row = OPS[name]
+    operands = (_NUMBERS, _POSITIVE)[: len(row.samples[0].shapes) if row.samples else 2]
     register(
         OpDef(
-            f"checked_{name}", infer, kernel, scalar or row.scalar, lambda op, dy: (None,) * len(op.inputs),
-            cheap=True, kinds="i", label=row.label, unchecked=name, divisor=row.divisor, exponent=row.exponent,
+            f"checked_{name}", _infer, _checked(function, row.kernel) if exceeds else function, scalar or row.scalar,
+            lambda op, dy: (None,) * len(op.inputs), cheap=True, kinds="i", label=row.label, unchecked=name,
+            exceeds=exceeds, divisor=row.divisor, exponent=row.exponent, by_low_bits=row.by_low_bits,
             doc=f"{row.label} of Python's integers. Raises OverflowError for a result that 64 bits can't hold.",
             samples=(
                 Sample(((2, 3),) * len(operands), fixed=dict(enumerate(operands)), gradient=()),
@@ -118,17 +109,16 @@ def _register(
     )  # fmt: skip
 
 
-_OF_TWO: dict[str, Any] = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "floordiv": _floordiv, "pow": _pow,
-    "left_shift": _left_shift,
-}  # fmt: skip
-_OF_ONE: dict[str, Any] = {"negative": operator.neg, "abs": operator.abs}
-for _name, _function in _OF_TWO.items():
-    _register(_name, _checked(_function, OPS[_name].kernel), _infer_binary, _NUMBERS, _POSITIVE)
-for _name, _function in _OF_ONE.items():
-    _register(_name, _checked(_function, OPS[_name].kernel), _infer_unary, _NUMBERS)
-# Its results always fit; counts beyond the width, which Python allows, are limited.
-_register("right_shift", _right_shift, _infer_binary, _NUMBERS, _POSITIVE, scalar="({0} >> min({1}, 63))")
+_register("add", operator.add, "sum_exceeds")
+_register("subtract", operator.sub, "difference_exceeds")
+_register("multiply", operator.mul, "product_exceeds")
+_register("floordiv", _floordiv, "quotient_exceeds")
+_register("pow", _pow, "power_exceeds")
+_register("negative", operator.neg, "negative_exceeds")
+_register("abs", operator.abs, "negative_exceeds")
+_register("left_shift", _left_shift, "shifted_exceeds")
+# Counts beyond the width, which Python allows, are limited.
+_register("right_shift", _right_shift, "", "({0} >> min({1}, 63))")
 
 
 def _infer_cast(inputs: Sequence[Any], attrs: dict) -> tuple:
@@ -144,7 +134,7 @@ def _cast_kernel(x: Any, dtype: Any) -> Any:
 register(
     OpDef(
         "checked_cast", _infer_cast, _cast_kernel, CAST.scalar, lambda op, dy: (None,), cheap=True, kinds="f",
-        label=CAST.label, unchecked="cast",
+        label=CAST.label, unchecked="cast", exceeds="float_exceeds",
         doc="`int` of a float. Raises OverflowError where 64 bits can't hold it, ValueError for NaN.",
         samples=(Sample(((2, 3),), {"dtype": dtypes.int64}, fixed={0: _NUMBERS / 2}, gradient=()),),
         cuts_gradient="integers have no gradient",

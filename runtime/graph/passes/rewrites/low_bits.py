@@ -13,7 +13,7 @@ off.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from runtime import dtypes
 from runtime.graph.ir import Graph, Node, Value
@@ -25,13 +25,6 @@ from runtime.types import TensorType
 Demanded = defaultdict[Value, int]
 _ALL = 65  # the number itself: 64 bits say that it hasn't wrapped
 
-# The low bits of the result are right if it wraps.
-_WRAPPING = frozenset({"add", "subtract", "multiply", "negative", "left_shift"})
-# By op, the operands of which the result's low bits need no more than the low bits.
-_LOCAL: dict[str, Collection[int]] = {
-    **dict.fromkeys((*_WRAPPING, "bitwise_or", "bitwise_xor", "invert"), (0, 1)), "left_shift": (0,), "select": (1, 2),
-}  # fmt: skip
-
 
 def drop_checks(graph: Graph) -> None:
     """Replaces checked operations in place, in regions too."""
@@ -41,7 +34,7 @@ def drop_checks(graph: Graph) -> None:
     _demand_all(graph.outputs, demanded)
     _visit(graph, demanded)
     for node in graph.walk():
-        if node.op.arithmetic in _WRAPPING and node.op.unchecked and demanded[node.outputs[0]] < _ALL:
+        if node.op.unchecked and node.op.by_low_bits and demanded[node.outputs[0]] < _ALL:
             node.op = OPS[node.op.unchecked]
 
 
@@ -95,13 +88,13 @@ def _of_operands(node: Node, demanded: Demanded) -> Iterator[int]:
     name = node.op.arithmetic
     bits = max((demanded[v] for v in node.outputs), default=0)
     is_number = (
-        bool(node.outputs) and _is_int64(node.outputs[0]) and all(map(_is_int64, node.inputs[name == "select" :]))
+        bool(node.outputs) and _is_int64(node.outputs[0]) and all(map(_is_int64, node.inputs[len(node.inputs) == 3 :]))
     )
     for position, value in enumerate(node.inputs):
         others = [v for v in node.inputs if v is not value]
         if is_number and name == "bitwise_and":
             yield min([bits, *map(_bits_of_mask, others)])
-        elif position in _LOCAL.get(name, ()):
+        elif position in node.op.by_low_bits:
             yield bits if is_number else _ALL
         elif is_number and name == "floormod" and position == 0 and others:
             yield _bits_of_modulus(others[0])
