@@ -9,10 +9,9 @@ A loop ends if its test compares an integer that each trip moves towards a numbe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from runtime.graph.ir import Node, Value
+Node = Value = Any  # those of `ir.py`, which asks this module
 
 # comparison → the sign of the steps towards its end, where the moving number stands first
 _TOWARDS = {"less": 1, "less_equal": 1, "greater": -1, "greater_equal": -1, "not_equal": 0}

@@ -59,9 +59,73 @@ def ranges_of_carries(
         after = _after_body(loop, in_body)
         joined = [_joined(a, b, limit) for a, b, limit in zip(first, after, least)]
         if all(_contains(now[k], joined[k]) for k in wanted):
+            joined = _over_all_trips(loop, first, joined, in_body)
             return LoopRanges(joined, _after_test(loop, joined, captures)[: len(joined)])
         now = [_widened(a, b, limit) for a, b, limit in zip(now, joined, least)]
     return LoopRanges([None] * len(first), [None] * len(first))
+
+
+def _over_all_trips(
+    loop: Node, first: Sequence[Range | None], joined: Sequence[Range | None], in_body: Sequence[Range | None]
+) -> list[Range | None]:  # fmt: skip
+    """The ranges of carries, narrowed for those to which each trip adds: the number of trips is limited where one of
+    them counts. first, joined: at the start, and at the test; in_body: of the body's operands."""
+    body = loop.regions[1]
+    found = _inputs(body, in_body)
+    _evaluate(body, found)
+    changes = [
+        _change(after, before, found) if start is not None else None
+        for start, before, after in zip(first, body.inputs, body.outputs)
+    ]
+    trips = [
+        (inside.high - inside.low) // min(abs(change.low), abs(change.high)) + 1
+        for inside, change, v in zip(in_body, changes, body.inputs)
+        if inside is not None and change is not None and (change.low > 0 or change.high < 0)
+        if _contains(
+            Range(*limits(v.dtype)), Range(inside.low + change.low, inside.high + change.high)
+        )  # it never wraps
+    ]
+    if not trips:
+        return list(joined)
+    most = min(trips)
+    result = []
+    for start, change, known, v in zip(first, changes, joined, body.inputs):
+        if start is not None and change is not None and known is not None:
+            within = Range(start.low + most * min(change.low, 0), start.high + most * max(change.high, 0))
+            if _contains(Range(*limits(v.dtype)), within):
+                known = Range(max(known.low, within.low), min(known.high, within.high))
+        result.append(known)
+    return result
+
+
+def _change(after: Value, before: Value, found: Ranges) -> Range | None:
+    """What a trip adds to an integer, if it only adds. found: the ranges of the values of a trip."""
+    if after is before:
+        return Range(0, 0)
+    node = after.node
+    if node is None:
+        return None
+    if node.op.arithmetic in ("add", "subtract"):
+        is_sum = node.op.arithmetic == "add"
+        for x, y in (node.inputs, node.inputs[::-1]) if is_sum else (node.inputs,):
+            change, added = _change(x, before, found), _known(y, found.get)
+            if change is not None and added is not None:
+                low, high = (added.low, added.high) if is_sum else (-added.high, -added.low)
+                return Range(change.low + low, change.high + high)
+        return None
+    if node.op.name == "select":
+        ways = [_change(v, before, found) for v in node.inputs[1:]]
+    elif node.op.name == "cond" and before in node.inputs[1:]:
+        place, output = node.inputs[1:].index(before), node.outputs.index(after)
+        ways = []
+        for region, holds in zip(node.regions, (True, False)):
+            inside = _inputs(region, inside_branch(node, holds, found.get))
+            _evaluate(region, inside)
+            ways.append(_change(region.outputs[output], region.inputs[place], inside))
+    else:
+        return None
+    known = [way for way in ways if way is not None]
+    return Range(min(w.low for w in known), max(w.high for w in known)) if len(known) == len(ways) else None
 
 
 def _after_test(
