@@ -3,7 +3,8 @@
     while i < n and ...:                while n != 0:
         i = i + 1             ends          n = n - 2             ends if n starts at 8, and not if it starts at 7
 
-A loop ends if its test compares an integer that each trip moves towards a number that doesn't change.
+A loop (a `Node` of `ir.py`, which asks this module) ends if its test compares an integer that each trip moves towards a
+number that doesn't change.
 """
 
 from __future__ import annotations
@@ -11,18 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-Node = Value = Any  # those of `ir.py`, which asks this module
-
 # comparison → the sign of the steps towards its end, where the moving number stands first
 _TOWARDS = {"less": 1, "less_equal": 1, "greater": -1, "greater_equal": -1, "not_equal": 0}
 
 
-def ends(loop: Node) -> bool:
+def ends(loop: Any) -> bool:
     """Whether a `while` is known to end. (An integer tensor that wraps at the end of its dtype is taken not to.)"""
     return any(_is_decided(loop, test) for test in _conjuncts(loop.regions[0].outputs[0]))
 
 
-def _conjuncts(test: Value) -> Iterator[Value]:
+def _conjuncts(test: Any) -> Iterator[Any]:
     """The conditions all of which must hold for another trip, as far as they are values of the test's own graph."""
     node = test.node
     if node is not None and node.op.name == "logical_and":
@@ -34,7 +33,7 @@ def _conjuncts(test: Value) -> Iterator[Value]:
         yield test
 
 
-def _is_decided(loop: Node, test: Value) -> bool:
+def _is_decided(loop: Any, test: Any) -> bool:
     node = test.node
     if node is None:
         return False
@@ -46,7 +45,7 @@ def _is_decided(loop: Node, test: Value) -> bool:
     return any(_moves_towards(loop, node.inputs[side], node.inputs[1 - side], sign) for side, sign in sides)
 
 
-def _moves_towards(loop: Node, value: Value, limit: Value, sign: int) -> bool:
+def _moves_towards(loop: Any, value: Any, limit: Any, sign: int) -> bool:
     """sign: of the steps that lead to the end; 0 where a step must meet the limit."""
     test, body = loop.regions
     count = loop.attrs["carries"]
@@ -71,7 +70,7 @@ def _moves_towards(loop: Node, value: Value, limit: Value, sign: int) -> bool:
     return start == end or (step != 0 and (end - start) % step == 0 and (end - start) // step > 0)
 
 
-def _steps(after: Value, before: Value) -> set[int] | None:
+def _steps(after: Any, before: Any) -> set[int] | None:
     """By what a trip may move a number; None if that isn't known."""
     if after is before:
         return {0}
@@ -93,7 +92,7 @@ def _steps(after: Value, before: Value) -> set[int] | None:
     return None if None in ways else set().union(*ways)  # type: ignore[arg-type]
 
 
-def _number(value: Value) -> Any:
+def _number(value: Any) -> Any:
     """The number that a scalar constant is; None for every other value."""
     node = value.node
     if node is None or node.op.name != "constant" or node.attrs["value"].array.ndim:

@@ -41,8 +41,8 @@ OPERATIONS = {
     "left shift by a constant": (lambda a, b: a << 61, SMALL),
     "right shift": (lambda a, b: a >> b, SMALL),
     "quotient": (lambda a, b: a // b, PAIRS),
-    "int": (lambda a, b: int(a * 1.5), PAIRS),
-    "floor": (lambda a, b: math.floor(a * 0.75), PAIRS),
+    "int": (lambda a, b: int(a * 1.5) + b * 0, PAIRS),
+    "floor": (lambda a, b: math.floor(a * 0.75) + b * 0, PAIRS),
     "list": (lambda a, b: sum([a, b]), PAIRS),
     # Only the low bits are read.
     "masked": (lambda a, b: (a * b + 12345) & 0x7FFFFFFF, PAIRS),

@@ -93,10 +93,8 @@ def _cond(low: Lowering, node: Node) -> None:
 def _with_checks_in_front(low: Lowering, predicate: ir.Expr, blocks: list[ir.Block]) -> ir.Expr:
     """Moves the checks at the start of branches that do nothing else to the front, so that LLVM can compute both
     branches and choose: which is taken is often unpredictable. Gives the predicate, as a variable then."""
-    found = [[each for each in block if _is_check(each)] for block in blocks]
-    if not any(found):
-        return predicate
-    if any(block != checks for block, checks in zip(blocks, found)) or len(found[0]) + len(found[1]) > 2:
+    found = [_checks(block) for block in blocks]
+    if not any(found) or any(len(b) != len(c) for b, c in zip(blocks, found)) or sum(map(len, found)) > 2:
         return predicate
     predicate = predicate if isinstance(predicate, ir.Var) else low.assign(predicate, "t")
     for block, checks, taken in zip(blocks, found, (predicate, ir.negated(predicate))):
@@ -106,8 +104,10 @@ def _with_checks_in_front(low: Lowering, predicate: ir.Expr, blocks: list[ir.Blo
     return predicate
 
 
-def _is_check(statement: ir.Statement) -> bool:
-    return isinstance(statement, ir.If) and not statement.orelse and all(isinstance(s, ir.Fail) for s in statement.body)
+def _checks(block: ir.Block) -> list[ir.If]:
+    """Its statements that fail on a condition, and do nothing else."""
+    found = [each for each in block if isinstance(each, ir.If) and not each.orelse]
+    return [each for each in found if all(isinstance(inner, ir.Fail) for inner in each.body)]
 
 
 def _joint_condition(predicate: ir.Expr, then: Any, other: Any) -> ir.Expr | None:
