@@ -218,6 +218,7 @@ def _finish(
     if TOKEN in builder.written:
         graph.outputs.append(builder.state[TOKEN])
     rewrite("random streams", graph)
+    rewrite("low bits", graph)
     rewrite("devices", graph)
     optimize(graph)
     commits = bool(written) and rewrite("commits", graph)

@@ -41,10 +41,13 @@ from runtime.ops.arrays.shape_ops import shape as shape_of
 from runtime.ops.arrays.sorting import argsort, sort
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, static_value
+from runtime.ops.dispatch import call
 from runtime.ops.elementwise.arithmetic import maximum, minimum
+from runtime.ops.elementwise.compare import logical_or
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.host_array import of_arrays
 from runtime.ops.staged_number import as_number, computed, is_number
+from runtime.ops.table import BEYOND_64_BITS
 from runtime.staged_array import WritableArray, as_array
 from runtime.staged_list import StagedList, moved
 from runtime.tensor import Tensor
@@ -71,7 +74,27 @@ def _reduced(items: Any, tensor: Any, reduction: Callable[..., Any]) -> Any:
         return as_array(reduction(tensor, axis=0))
     if not (isinstance(items, StagedList) and items.is_weak and len(tensor.type.shape or ()) == 1):
         return reduction(tensor, axis=0)
-    return items.element(reduction(items.wide_rows(), axis=0))
+    rows = items.wide_rows()
+    return items.element((_OF_INTEGERS[reduction] if rows.dtype.is_integer else reduction)(rows, axis=0))
+
+
+def _sum_of_integers(rows: Any, axis: int) -> Any:
+    """The sum of Python's integers: OverflowError where 64 bits don't hold it. The halves of that many don't wrap."""
+    low = reduce_sum(rows & _LOW, axis=axis)
+    high = reduce_sum(rows >> _HALF, axis=axis) + (low >> _HALF)
+    return call("checked_left_shift", high, convert_to_tensor(_HALF, rows.dtype)) | (low & _LOW)
+
+
+def _product_of_integers(rows: Any, axis: int) -> Any:
+    """The product likewise: a float tells how large it is."""
+    size = reduce_prod(cast(rows, dtypes.float64), axis=axis)
+    fits = logical_or(abs(size) < 2.0**63, reduce_any(rows == 0, axis=axis))
+    assert_op(fits, BEYOND_64_BITS, "OverflowError")
+    return reduce_prod(rows, axis=axis)
+
+
+_HALF, _LOW = 32, 2**32 - 1
+_OF_INTEGERS: dict[Any, Callable[..., Any]] = {reduce_sum: _sum_of_integers, reduce_prod: _product_of_integers}
 
 
 def prod_(*arguments: Any, **options: Any) -> Any:

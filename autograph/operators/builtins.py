@@ -29,7 +29,7 @@ from runtime.ops.elementwise.arithmetic import maximum
 from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.elementwise.elementary import round as round_tensor
-from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
+from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of, whole_number
 from runtime.ops.strings.staged_string import StagedText, StandsForString
 from runtime.ops.values import common_default, default_of
 from runtime.ragged.tensor import RaggedTensor
@@ -72,7 +72,7 @@ def int_(*arguments: Any, **options: Any) -> Any:
         return builtins.int(*arguments, **options)
     if not isinstance(number, StagedNumber) or number.kind is builtins.int:
         return number
-    return StagedNumber(cast(number.tensor, dtypes.int64), dtypes.int32)
+    return whole_number(number.wide())
 
 
 def float_(*arguments: Any, **options: Any) -> Any:
@@ -121,7 +121,7 @@ def round_(*arguments: Any, **options: Any) -> Any:
         number, *rest = arguments
         made = round_(number.wide(), *rest, **options)
         if number.kind is builtins.float and not rest and options.get("ndigits") is None:
-            return StagedNumber(cast(made, dtypes.int64), dtypes.int32)
+            return whole_number(made)
         return StagedNumber(made, number.default)
     tensor = symbolic(arguments[0]) if arguments else None
     if tensor is None:

@@ -17,13 +17,19 @@ from runtime.ops import api
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.elementwise.special import lgamma
-from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of
+from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of, whole_number
 from runtime.tensor import Tensor
 
 
 def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Functions that give a Python int of a float: the tensor is int32."""
-    return lambda x: x if x.dtype.is_integer else cast(function(x), dtypes.int32)
+    """Functions that give a Python int of a float: that of a tensor is int32."""
+
+    def whole(x: Any) -> Any:
+        if type(x) is StagedNumber:
+            return x if x.kind is int else whole_number(function(x.wide()))
+        return x if x.dtype.is_integer else cast(function(x), dtypes.int32)
+
+    return whole
 
 
 def _float(x: Any) -> Any:
@@ -96,11 +102,14 @@ _OF_FLOATS: dict[str, Any] = {
     "isnan": lambda x: api.not_equal(x, x), "isinf": lambda x: api.equal(api.abs(x), math.inf),
     "isfinite": lambda x: api.less(api.abs(x), math.inf),
 }  # fmt: skip
-_OF_NUMBERS: dict[str, Any] = {
+_WHOLE: dict[str, Any] = {
     "ceil": _whole(lambda x: -api.floor(-x)),
     "floor": _whole(api.floor),
-    "log": _log,
     "trunc": _whole(lambda x: x),
+}
+_OF_NUMBERS: dict[str, Any] = {
+    **_WHOLE,
+    "log": _log,
     "ldexp": _ldexp,
     "isqrt": _isqrt,
 }
@@ -114,6 +123,8 @@ def _overload(name: str, tensor: Callable[..., Any], floats: bool) -> Callable[.
     def function(*arguments: Any, **options: Any) -> Any:
         if not any(symbolic(each) is not None for each in arguments):
             return python(*arguments, **options)
+        if name in _WHOLE and type(arguments[0]) is StagedNumber:
+            return tensor(*arguments, **options)
         if all(map(is_number, arguments)):
             return _of_numbers(tensor, floats, arguments, options)
         operands = [symbolic(each) if symbolic(each) is not None else each for each in arguments]

@@ -448,7 +448,7 @@ def limit_of(test: Graph) -> tuple[int, int | ConstantArray, bool] | None:
 
 def _counts_by_one(body: Graph, index: int, is_up: bool) -> bool:
     update = body.outputs[index].node if index < len(body.outputs) else None
-    if update is None or update.op.name != ("add" if is_up else "subtract"):
+    if update is None or update.op.arithmetic != ("add" if is_up else "subtract"):
         return False
     if update.inputs[0] is not body.inputs[index]:
         return False
@@ -475,10 +475,10 @@ def _counted(body: Graph, index: int, first: Any, trips: Any, forward: Substitut
         moved = apply(OPS["multiply"], [moved, builder.tensor(step_here)])
     if known_first is not None:
         # The trip gets a constant of its own, so that passes over its graph see the value.
-        if update.op.name == "add" and not np.any(known_first) and known_first.shape == moved._shape:
+        if update.op.arithmetic == "add" and not np.any(known_first) and known_first.shape == moved._shape:
             return moved
         first = builder.constant(known_first)
-    return apply(update.op, [first, moved])
+    return apply(OPS[update.op.arithmetic], [first, moved])
 
 
 def _positive(left: Any) -> Any:

@@ -293,12 +293,12 @@ class _Planner:
         own, update = self.body.inputs[index], self.body.outputs[index].node
         if update is None or not isinstance(own.type, TensorType) or is_differentiable(own.type):
             return None
-        if not own.dtype.is_integer or update.op.name not in ("add", "subtract"):
+        if not own.dtype.is_integer or update.op.arithmetic not in ("add", "subtract"):
             return None
         left, right = update.inputs
         if left is own:
             step = right
-        elif right is own and update.op.name == "add":
+        elif right is own and update.op.arithmetic == "add":
             step = left
         else:
             return None

@@ -293,9 +293,9 @@ def _located(error: Exception, node: Node, operands: Sequence[Any]) -> Exception
     """What a node's error becomes, with the user's line in it; None where it goes on as it is."""
     if node.op.name == "call":
         return None  # it comes from a node of the function
+    if node.op.name == "assert" or node.op.unchecked:
+        return at_span(error, node.span)
     if isinstance(error, (ValueError, TypeError, IndexError)):
-        if node.op.name == "assert":
-            return at_span(error, node.span)
         if node.regions or node.op.effect:
             return None
         # The types that the operands have now: static ones may not know what is wrong.
@@ -305,7 +305,7 @@ def _located(error: Exception, node: Node, operands: Sequence[Any]) -> Exception
         return None if AT_SPAN in str(error) else at_span(_naming(error, node), node.span)
     if isinstance(error, MemoryError):
         return None if node.regions else at_span(_naming(out_of_memory(node.op, error), node), node.span)
-    return at_span(error, node.span) if node.op.name == "assert" else None
+    return None
 
 
 def _type_now(type_: Any, value: Any) -> Any:

@@ -36,6 +36,7 @@ import numpy as np
 from runtime.graph import operations
 from runtime.graph.operations import Operation
 from runtime.graph.printer import as_text
+from runtime.graph.trip_counts import ends
 from runtime.ops.table import OpDef
 from runtime.types import TensorType, TokenType, Type
 
@@ -109,34 +110,13 @@ class Node:
     def must_stay(self) -> bool:
         """Whether the node counts though nobody reads its results.
 
-        It has an effect, commits a variable's value, or is a loop that doesn't end once it has begun.
+        It has an effect, commits a variable's value, or is a loop that isn't known to end.
         """
         if not self.regions:
             return self.op.effect or self.op.name == "commit" or (self.op.name == "call" and self.has_effect)
         if self.has_effect or any(inner.must_stay for region in self.regions for inner in region.nodes):
             return True
-        return self.op.name == "while" and self._goes_on_for_ever()
-
-    def _goes_on_for_ever(self) -> bool:
-        """Whether nothing that the test of a `while` depends on changes from one trip to the next."""
-        test, body = self.regions
-        changing = {
-            own
-            for own, before, after in zip(test.inputs, body.inputs[: self.attrs["carries"]], body.outputs)
-            if after is not before
-        }
-        (going,) = test.outputs
-        if going.node is not None and going.node.op.name == "constant" and not bool(going.node.attrs["value"].array):
-            return False
-        waiting, seen = [going], set()
-        while waiting:
-            value = waiting.pop()
-            if value in changing:
-                return False
-            if value not in seen and value.node is not None:
-                waiting += value.node.inputs
-            seen.add(value)
-        return True
+        return self.op.name == "while" and not ends(self)
 
     def __repr__(self) -> str:
         return f"{', '.join(map(repr, self.outputs))} = {self.op.name}({', '.join(map(repr, self.inputs))})"

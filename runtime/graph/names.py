@@ -44,7 +44,7 @@ def _add_names(graph: Any, names: dict[Any, str], taken: dict[str, int], operand
         if node not in names:
             given = node.name or ""
             if not given or given.endswith("/"):
-                given += chosen.get(node) or node.op.name
+                given += chosen.get(node) or node.op.arithmetic
             names[node] = _unique(given, taken)
         for region in node.regions:
             _add_names(region, names, taken, node.inputs[1:] if node.op.name == "cond" else node.inputs)

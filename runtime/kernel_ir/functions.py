@@ -229,6 +229,12 @@ ROWS: dict[str, Row] = {
         )
     },
     "lib.hash_width": _loop(_INTEGER),
+    # Whether a result leaves 64 bits.
+    **{f"lib.{name}_exceeds": Row(_TRUTH) for name in ("sum", "difference", "product")},
+    **{
+        f"lib.{name}_exceeds": Row(_TRUTH, cost=Cost.SHORT) for name in ("shifted", "quotient", "negative", "float")
+    },
+    "lib.power_exceeds": _loop(_TRUTH),
     "lib.random_words": Row(_always(UINT64), cost=Cost.LONG),
     # Arrays.
     "lib.flat": _view(_flat, 0),

@@ -147,6 +147,19 @@ def _reassociable(instruction: str) -> CallRule:
     return CallRule(write)
 
 
+def _exceeds(instruction: str) -> CallRule:
+    """Whether the result of an operation on two int64 needs more bits."""
+
+    def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
+        a, b = arithmetic.broadcast(w, *(arithmetic.cast(w, x, INT64.times(x.type.lanes)) for x in operands))
+        number, flag = a.type.ir, BOOL.times(a.type.lanes)
+        both = f"{{ {number}, {flag.ir} }}"
+        pair = w.intrinsic(f"{instruction}.with.overflow", both, f"{number} {a.text}", f"{number} {b.text}")
+        return Value(flag, w.op(f"extractvalue {both} {pair}, 1"))
+
+    return CallRule(write, lanes=True)
+
+
 def _bits(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
     wide = arithmetic.cast(w, operands[0], FLOAT64)
     return Value(INT64, w.convert("bitcast", "double", wide.text, "i64"))
@@ -279,6 +292,9 @@ BUILTINS: dict[tuple[str, str], CallRule] = {
     ("lib", "mul"): _reassociable("fmul"),
     ("lib", "maximum"): _intrinsic("maximum", "nsz "),
     ("lib", "minimum"): _intrinsic("minimum", "nsz "),
+    ("lib", "sum_exceeds"): _exceeds("sadd"),
+    ("lib", "difference_exceeds"): _exceeds("ssub"),
+    ("lib", "product_exceeds"): _exceeds("smul"),
     ("lib", "bits"): CallRule(_bits),
     ("lib", "as_bits"): _reinterpretation(functions.AS_BITS),
     ("lib", "from_bits"): _reinterpretation(functions.FROM_BITS),

@@ -51,7 +51,7 @@ def lower_nodes(e: Emitter, nodes: Sequence[Node]) -> None:
             place = f" at {describe_span(node.span)}" if node.span else ""
             e.dropped.append(f"{'check' if node.op.is_check else name}{place}")
             continue
-        found = LOWERINGS.get(name)
+        found = LOWERINGS.get(node.op.arithmetic)
         if found is None:
             raise _no_lowering(node)
         for value in (*node.inputs, *node.outputs):

@@ -39,7 +39,7 @@ _SINGLE = {"tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh":
 
 @lowering(*_SAME)
 def _same(e: Emitter, node: Node) -> Ref:
-    return e.compute(_SAME[node.op.name], *e.inputs(node))
+    return e.compute(_SAME[node.op.arithmetic], *e.inputs(node))
 
 
 @lowering(*_TO_BOOL)
@@ -205,7 +205,7 @@ def _xdivy(e: Emitter, node: Node) -> Ref:
 @lowering("left_shift", "right_shift")
 def _shift(e: Emitter, node: Node) -> Ref:
     x, count = e.inputs(node)
-    direction = "LEFT" if node.op.name == "left_shift" else "RIGHT"
+    direction = "LEFT" if node.op.arithmetic == "left_shift" else "RIGHT"
     own = x.dtype
     if own.kind == "u":
         return e.emit("BitShift", x, count, direction=direction)
@@ -275,8 +275,8 @@ def _composed(e: Emitter, node: Node) -> Ref:
 def _single(e: Emitter, node: Node) -> Ref:
     (x,) = e.inputs(node)
     if x.dtype is dtypes.float64:
-        return _DOUBLE[node.op.name](e, x)
-    return e.compute(_SINGLE[node.op.name], x)
+        return _DOUBLE[node.op.arithmetic](e, x)
+    return e.compute(_SINGLE[node.op.arithmetic], x)
 
 
 @lowering("sech")

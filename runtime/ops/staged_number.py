@@ -8,8 +8,9 @@ the items of `range(t)`. It behaves as the number does in eager Python:
     ag.zeros(3) + ag.exp(k) as a tensor of its own it has its `default`, int32 or float32
     a[k], range(k)          an index, a bound
 
-Ints wrap beyond 64 bits, unlike Python's. One that the dtype can't hold, where it becomes a tensor of fewer bits, is
-an error when the program runs. A float divided by zero is infinite or NaN, as a tensor's quotient is.
+An int that 64 bits can't hold is an OverflowError when the program runs, unless only its low bits are read, as in
+`(a * k + c) & mask`. So is one that becomes a tensor of fewer bits and doesn't fit. A float divided by zero is infinite
+or NaN, as a tensor's quotient is.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
-from runtime.ops.dispatch import call
+from runtime.ops.dispatch import apply, call
+from runtime.ops.elementwise.checked import CHECKED
 from runtime.ops.flags import flag_of, flagged
 from runtime.ops.strings.staged_string import StagedString, StandsForString
+from runtime.ops.table import OPS
 from runtime.ops.values import common_default, default_of
 from runtime.shapes import TensorShape
 from runtime.tensor import SymbolicTensor, Tensor
@@ -248,13 +251,20 @@ def _defaults(values: Any) -> list[DType]:
 
 
 def computed(op: str, *values: Any, to_float: bool = False) -> StagedNumber:
-    """The number that an op of the table makes of numbers; in float64 if one of them is a float, else in int64."""
+    """The number that an op of the table makes of numbers: in float64 if one of them is a float, else in int64, by the
+    row that checks the result if there is one."""
     floating = to_float or any(map(_is_float, values))
     dtype = dtypes.float64 if floating else dtypes.int64
     default = common_default(*_defaults(values))
     if floating != default.is_floating:
         default = dtypes.float32
-    return StagedNumber(call(op, *[as_storage(v, dtype) for v in values]), default)
+    row = OPS[op] if floating else CHECKED.get(op, OPS[op])
+    return StagedNumber(apply(row, [as_storage(v, dtype) for v in values]), default)
+
+
+def whole_number(tensor: Any) -> StagedNumber:
+    """The int that `int` makes of a float64. Infinities, NaN and what 64 bits can't hold are errors, as Python's."""
+    return StagedNumber(apply(CHECKED["cast"], [tensor], {"dtype": dtypes.int64}), dtypes.int32)
 
 
 def _arithmetic(op: str) -> Callable[[Any, Any], Any]:
@@ -282,7 +292,7 @@ def _float_remainder(x: Any, y: Any) -> StagedNumber:
 
 def _pow(x: Any, y: Any) -> StagedNumber:
     if type(y) is int and y == 2:
-        return computed("square", x)
+        return computed("multiply", x, x)
     return computed("pow", x, y, to_float=type(y) is int and y < 0)
 
 

@@ -141,6 +141,12 @@ class OpDef:
     exponent: int | None = None
     # An integer that the output's dtype can't hold is an error. Generated code checks it first.
     narrows: bool = False
+    # Computes what the row of this name does, without wrapping: a result that int64 can't hold is an error.
+    unchecked: str = ""
+    # Of these: the kernels' function that says whether a result needs more than 64 bits. "": none does.
+    exceeds: str = ""
+    # Operands of which the low bits alone give as many low bits of the result.
+    by_low_bits: tuple[int, ...] = ()
     # Its kernel runs the user's Python code.
     calls_python: bool = False
     # All replicas of a program run it together, and none alone: it never runs while a program is compiled.
@@ -160,7 +166,14 @@ class OpDef:
 
     def checks_numbers(self, dtype: Any) -> bool:
         """Whether an elementwise op fails for some numbers, where its output has this dtype."""
-        return dtype.is_integer and (self.narrows or self.divisor is not None or self.exponent is not None)
+        return dtype.is_integer and (
+            self.narrows or bool(self.unchecked) or self.divisor is not None or self.exponent is not None
+        )
+
+    @property
+    def arithmetic(self) -> str:
+        """The name of the row that computes the same numbers without a check: mostly its own."""
+        return self.unchecked or self.name
 
     @property
     def conjugates(self) -> bool:
@@ -191,6 +204,11 @@ def too_large(dtype: Any) -> str:
     """What an op says of an integer that its output's dtype can't hold."""
     return f"a Python int is too large for {dtype.name}, its dtype as a tensor; use ag.cast(x, ag.int64)"
 
+
+BEYOND_64_BITS = (
+    "a Python int is too large for the 64 bits that it has in a traced function; use a float, or keep it small "
+    "(% m, & mask); an ag.int64 tensor wraps"
+)
 
 OPS: dict[str, OpDef] = {}
 

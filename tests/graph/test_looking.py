@@ -41,7 +41,7 @@ def test_names_come_from_arguments_variables_and_scopes(graph):
     assert "%halved: float32[] = multiply(" in text
     assert "%newton/step/x: float32[] = multiply(" in text
     assert "%newton/step/divide: float32[] = divide(" in text
-    assert re.search(r"%steps_\d: int64\[\] = add\(%steps_\d, %constant_\d\)", text)
+    assert re.search(r"%steps_\d: int64\[\] = checked_add\(%steps_\d, %constant_\d\)", text)
     assert text == str(graph)
     names = re.findall(r"^ *%(\S+): .* = ", text, re.MULTILINE)
     assert len(names) == len(set(names)) > 10

@@ -23,7 +23,7 @@ def test_each_pass_of_a_trace_is_a_step():
         graph = ag.function(program).get_concrete_function(F).graph
     steps = [step for step in steps if step.program is graph]
     names = [step.name for step in steps]
-    assert names[:3] == ["random streams", "devices", "dead code"]
+    assert names[:3] == ["random streams", "low bits", "devices"]
     assert {"constant folding", "rules", "common subexpressions"} <= {s.name for s in steps if s.is_change}
     for before, after in zip(steps, steps[1:]):
         assert before.after == after.before, "a step starts where the one before it ended"

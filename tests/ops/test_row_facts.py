@@ -29,6 +29,7 @@ EXCEPTIONS = {
     ("runtime/llvm/calls.py", "BUILTINS"): "functions of kernels",
     ("runtime/codegen/symbolic/carry_ranges.py", "_EXCHANGED"): "the algebra of comparisons",
     ("runtime/codegen/symbolic/carry_ranges.py", "_NEGATED"): "the algebra of comparisons",
+    ("runtime/graph/trip_counts.py", "_TOWARDS"): "the algebra of comparisons",
     ("runtime/graph/passes/rules/algebra.py", "RULES"): "a rule that several ops share",
     ("runtime/graph/passes/rewrites/complex_parts.py", "_RULES"): "ops that a rule adds",
     ("runtime/codegen/loops/reductions.py", "EXTREMES"): "how two reductions are lowered",

@@ -155,6 +155,66 @@ maximum = _extreme("maximum")
 minimum = _extreme("minimum")
 
 
+def _exceeds(operation: str) -> Any:
+    """Whether the result of an operation on two int64 needs more bits."""
+
+    def function(typing_context: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            wide = [context.cast(builder, x, given, types.int64) for x, given in zip(arguments, signature.args)]
+            return builder.extract_value(getattr(builder, f"{operation}_with_overflow")(*wide), 1)
+
+        return types.boolean(a, b), generate
+
+    function.__name__ = operation
+    return intrinsic(function)
+
+
+sum_exceeds = _exceeds("sadd")
+difference_exceeds = _exceeds("ssub")
+product_exceeds = _exceeds("smul")
+
+
+@njit(nogil=True)
+def power_exceeds(x: int, y: int) -> bool:
+    """Whether x ** y needs more than 64 bits. y isn't negative."""
+    result, square = 1, x
+    while y > 0:
+        if y & 1:
+            if product_exceeds(result, square):
+                return True
+            result = result * square
+        y = y >> 1
+        if y > 0:
+            if product_exceeds(square, square):
+                return True
+            square = square * square
+    return False
+
+
+@njit(nogil=True)
+def shifted_exceeds(x: int, y: int) -> bool:
+    """Whether x << y needs more than 64 bits. y isn't negative."""
+    if y > 62:
+        return x != 0 and (y > 63 or x != -1)
+    return (x << y) >> y != x
+
+
+@njit(nogil=True)
+def quotient_exceeds(x: int, y: int) -> bool:
+    return y == -1 and x == -9223372036854775808
+
+
+@njit(nogil=True)
+def negative_exceeds(x: int) -> bool:
+    return x == -9223372036854775808
+
+
+@njit(nogil=True)
+def float_exceeds(x: float) -> bool:
+    """Whether the whole part of a float needs more than 64 bits."""
+    return x < -9223372036854775808.0 or x >= 9223372036854775808.0
+
+
 @intrinsic
 def bits(typing_context: Any, value: Any) -> Any:
     """The bits of a float, as float64, in an integer: how a number travels with an error status."""

@@ -174,4 +174,5 @@ class Fusion:
 def _checks(low: KernelBuilder, node: Node) -> bool:
     """Whether a nest with the node checks operands, for example for division by zero (also in the integer mean of no
     elements)."""
-    return node.op.name == "reduce_mean" or bool(checks(node, [known_range(low.region.env[v]) for v in node.inputs]))
+    known = [known_range(low.region.env[v]) for v in node.inputs]
+    return node.op.name == "reduce_mean" or bool(checks(node, known, lambda _: ir.ONE))

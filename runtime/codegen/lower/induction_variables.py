@@ -237,9 +237,9 @@ def _counter(low: Lowering, index: int, start: Any, bound: Any, more: int, step:
 def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> Range | None:
     """The number that each trip adds to a carry, if it is always the same: a literal or a loop-invariant variable."""
     before, made = body.inputs[index], body.outputs[index].node
-    if made is None or made.op.name not in ("add", "subtract") or before not in made.inputs:
+    if made is None or made.op.arithmetic not in ("add", "subtract") or before not in made.inputs:
         return None
-    if made.op.name == "subtract" and made.inputs[0] is not before:
+    if made.op.arithmetic == "subtract" and made.inputs[0] is not before:
         return None
     other = made.inputs[1] if made.inputs[0] is before else made.inputs[0]
     array = known_array(other)
@@ -247,9 +247,9 @@ def _step(body: Graph, index: int, count: int, captures: Sequence[Any]) -> Range
         known: Range | None = Range(int(array), int(array))
     else:
         known = known_range(captures[body.inputs.index(other) - count]) if other in body.inputs[count:] else None
-    if known is None or (known.low != known.high and (known.wide is None or made.op.name == "subtract")):
+    if known is None or (known.low != known.high and (known.wide is None or made.op.arithmetic == "subtract")):
         return None
-    return known if made.op.name == "add" else Range(-known.high, -known.low)
+    return known if made.op.arithmetic == "add" else Range(-known.high, -known.low)
 
 
 def _operand(test: Graph, value: Value, count: int, captures: Sequence[Any]) -> Any:

@@ -471,8 +471,8 @@ class Lowering(Sizes):
         if output.dtype.is_integer:
             self.check_operands(node, self.scalar_name)
             refs = [self.ref(v) for v in node.inputs]
-            known = result_of(node.op.name, [range_of(ref) for ref in refs], output.dtype)
-            known = self.shape_env.refined(node.op.name, refs, known, output.dtype)
+            known = result_of(node.op, [range_of(ref) for ref in refs], output.dtype)
+            known = self.shape_env.refined(node.op.arithmetic, refs, known, output.dtype)
         self.define_scalar(node, self.expression(node, [self.scalar(v) for v in node.inputs], alone=True), known=known)
 
     def check_operands(self, node: Node, name_of: Callable[[Value], ir.Expr]) -> None:
@@ -480,16 +480,15 @@ class Lowering(Sizes):
         known = [known_range(self.region.env[v]) for v in node.inputs]
         if node.op.divisor is not None:
             known[node.op.divisor] = self.shape_env.nonzero(known[node.op.divisor])
-        for value, comparison, number, message in checks(node, known):
-            wrong = name_of(value).compare(comparison, number)
-            self.fail_when(wrong, "InvalidArgumentError", message, node)
+        for condition, error, message in checks(node, known, name_of):
+            self.fail_when(condition, error, message, node)
 
     def expression(self, node: Node, operands: Sequence[ir.Expr], alone: bool = False) -> ir.Expr:
         """An elementwise op on the given operands, of exactly the output's dtype."""
         output = node.outputs[0].dtype
         sources = [v.dtype for v in node.inputs]
-        if node.op.name in scalars.CONVERSIONS:
-            return scalars.CONVERSIONS[node.op.name](operands[0], sources[0], output)
+        if node.op.arithmetic in scalars.CONVERSIONS:
+            return scalars.CONVERSIONS[node.op.arithmetic](operands[0], sources[0], output)
         template = template_of(node.op.scalar, operands, sources, output)
         operands = [
             operand

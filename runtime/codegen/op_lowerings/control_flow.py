@@ -66,6 +66,12 @@ def _cond(low: Lowering, node: Node) -> None:
                 refs[k] = low.copied(refs[k], node.outputs[k].name) if isinstance(refs[k], Array) else refs[k]
         blocks.append(block)
         results.append(refs)
+    if len(node.outputs) == 1 and not any(blocks):
+        joint = _joint_condition(predicate, results[0][0], results[1][0])
+        if joint is not None:
+            low.define_scalar(node, joint)
+            return
+    predicate = _with_checks_in_front(low, predicate, blocks)
     variables = [_kept_variable(operands, pair) or names for names, pair in zip(variables, zip(*results))]
     for k, pair in enumerate(zip(*results)):
         if low.region.in_loop and all(map(_is_widened, pair)) and not all(isinstance(_wide(r), ir.Const) for r in pair):
@@ -82,6 +88,38 @@ def _cond(low: Lowering, node: Node) -> None:
     _keep_shared(joined, results)
     for value, ref in zip(node.outputs, joined):
         low.define(value, ref)
+
+
+def _with_checks_in_front(low: Lowering, predicate: ir.Expr, blocks: list[ir.Block]) -> ir.Expr:
+    """Moves the checks at the start of branches that do nothing else to the front, so that LLVM can compute both
+    branches and choose: which is taken is often unpredictable. Gives the predicate, as a variable then."""
+    found = [_checks(block) for block in blocks]
+    if not any(found) or any(len(b) != len(c) for b, c in zip(blocks, found)) or sum(map(len, found)) > 2:
+        return predicate
+    predicate = predicate if isinstance(predicate, ir.Var) else low.assign(predicate, "t")
+    for block, checks, taken in zip(blocks, found, (predicate, ir.negated(predicate))):
+        for check in checks:
+            low.branch(ir.both(taken, check.test), check.body)
+        block.clear()
+    return predicate
+
+
+def _checks(block: ir.Block) -> list[ir.If]:
+    """Its statements that fail on a condition, and do nothing else."""
+    found = [each for each in block if isinstance(each, ir.If) and not each.orelse]
+    return [each for each in found if all(isinstance(inner, ir.Fail) for inner in each.body)]
+
+
+def _joint_condition(predicate: ir.Expr, then: Any, other: Any) -> ir.Expr | None:
+    """The result of a `cond` that is `a and b`, or `a or b`, of which b takes no statements."""
+    one, two = (ref.expr if isinstance(ref, Scalar) and ref.dtype.is_bool else None for ref in (then, other))
+    if one is None or two is None:
+        return None
+    if two == ir.FALSE:
+        return ir.both(predicate, one)
+    if one == ir.FALSE:
+        return ir.both(ir.negated(predicate), two)
+    return ir.either(predicate, two) if one == ir.TRUE else None
 
 
 def _kept_besides(low: Lowering, node: Node, region: Graph) -> list[int]:

@@ -59,9 +59,73 @@ def ranges_of_carries(
         after = _after_body(loop, in_body)
         joined = [_joined(a, b, limit) for a, b, limit in zip(first, after, least)]
         if all(_contains(now[k], joined[k]) for k in wanted):
+            joined = _over_all_trips(loop, first, joined, in_body)
             return LoopRanges(joined, _after_test(loop, joined, captures)[: len(joined)])
         now = [_widened(a, b, limit) for a, b, limit in zip(now, joined, least)]
     return LoopRanges([None] * len(first), [None] * len(first))
+
+
+def _over_all_trips(
+    loop: Node, first: Sequence[Range | None], joined: Sequence[Range | None], in_body: Sequence[Range | None]
+) -> list[Range | None]:  # fmt: skip
+    """The ranges of carries, narrowed for those to which each trip adds: the number of trips is limited where one of
+    them counts. first, joined: at the start, and at the test; in_body: of the body's operands."""
+    body = loop.regions[1]
+    found = _inputs(body, in_body)
+    _evaluate(body, found)
+    changes = [
+        _change(after, before, found) if start is not None else None
+        for start, before, after in zip(first, body.inputs, body.outputs)
+    ]
+    trips = [
+        (inside.high - inside.low) // min(abs(change.low), abs(change.high)) + 1
+        for inside, change, v in zip(in_body, changes, body.inputs)
+        if inside is not None and change is not None and (change.low > 0 or change.high < 0)
+        if _contains(
+            Range(*limits(v.dtype)), Range(inside.low + change.low, inside.high + change.high)
+        )  # it never wraps
+    ]
+    if not trips:
+        return list(joined)
+    most = min(trips)
+    result = []
+    for start, change, known, v in zip(first, changes, joined, body.inputs):
+        if start is not None and change is not None and known is not None:
+            within = Range(start.low + most * min(change.low, 0), start.high + most * max(change.high, 0))
+            if _contains(Range(*limits(v.dtype)), within):
+                known = Range(max(known.low, within.low), min(known.high, within.high))
+        result.append(known)
+    return result
+
+
+def _change(after: Value, before: Value, found: Ranges) -> Range | None:
+    """What a trip adds to an integer, if it only adds. found: the ranges of the values of a trip."""
+    if after is before:
+        return Range(0, 0)
+    node = after.node
+    if node is None:
+        return None
+    if node.op.arithmetic in ("add", "subtract"):
+        is_sum = node.op.arithmetic == "add"
+        for x, y in (node.inputs, node.inputs[::-1]) if is_sum else (node.inputs,):
+            change, added = _change(x, before, found), _known(y, found.get)
+            if change is not None and added is not None:
+                low, high = (added.low, added.high) if is_sum else (-added.high, -added.low)
+                return Range(change.low + low, change.high + high)
+        return None
+    if node.op.name == "select":
+        ways = [_change(v, before, found) for v in node.inputs[1:]]
+    elif node.op.name == "cond" and before in node.inputs[1:]:
+        place, output = node.inputs[1:].index(before), node.outputs.index(after)
+        ways = []
+        for region, holds in zip(node.regions, (True, False)):
+            inside = _inputs(region, inside_branch(node, holds, found.get))
+            _evaluate(region, inside)
+            ways.append(_change(region.outputs[output], region.inputs[place], inside))
+    else:
+        return None
+    known = [way for way in ways if way is not None]
+    return Range(min(w.low for w in known), max(w.high for w in known)) if len(known) == len(ways) else None
 
 
 def _after_test(
@@ -144,7 +208,7 @@ def _evaluate(graph: Graph, found: Ranges) -> None:
         elif node.op.is_elementwise:
             output = node.outputs[0]
             if is_integer(output):
-                known = result_of(node.op.name, [_known(v, found.get) for v in node.inputs], output.dtype)
+                known = result_of(node.op, [_known(v, found.get) for v in node.inputs], output.dtype)
                 if known is not None:
                     found[output] = Range(known.low, known.high)
         else:
@@ -200,8 +264,10 @@ def bounds_of(predicate: Value, holds: bool, known: RangeOf) -> list[Bound]:
         return bounds_of(node.inputs[0], not holds, known)
     if name == ("logical_and" if holds else "logical_or"):
         return [each for v in node.inputs for each in bounds_of(v, holds, known)]
-    if name == "cond" and holds and is_conjunction(node, k := node.outputs.index(predicate)):
-        return _bounds_of_both(node, k, known)
+    if name == "cond" and holds:
+        k = node.outputs.index(predicate)
+        second = next((index for index in (0, 1) if _is_false(node.regions[1 - index].outputs[k])), None)
+        return [] if second is None else _bounds_of_both(node, k, second, known)
     if name in ("equal", "not_equal") and holds == (name == "equal"):
         return [each for order in ("less_equal", "greater_equal") for each in _compared(order, node, known)]
     if name in _EXCHANGED:
@@ -211,14 +277,18 @@ def bounds_of(predicate: Value, holds: bool, known: RangeOf) -> list[Bound]:
 
 def is_conjunction(node: Node, k: int) -> bool:
     """Whether a result of a `cond` node is `a and b`: its second branch returns False."""
-    array = known_array(node.regions[1].outputs[k])
+    return _is_false(node.regions[1].outputs[k])
+
+
+def _is_false(value: Value) -> bool:
+    array = known_array(value)
     return array is not None and array.dtype == bool and not array.any()
 
 
-def _bounds_of_both(node: Node, k: int, known: RangeOf) -> list[Bound]:
-    """What follows from `a and b`."""
-    then = node.regions[0]
-    bounds = bounds_of(node.inputs[0], True, known)
+def _bounds_of_both(node: Node, k: int, second: int, known: RangeOf) -> list[Bound]:
+    """What follows from `a and b`, or `not a and b`. second: the branch that returns b."""
+    then = node.regions[second]
+    bounds = bounds_of(node.inputs[0], second == 0, known)
     inside = _inputs(then, _operands(node, bounds, known))
     _evaluate(then, inside)
     _narrow(inside, bounds_of(then.outputs[k], True, inside.get))
@@ -240,9 +310,9 @@ def _bounded(name: str, value: Value, other: Range, known: RangeOf) -> Iterator[
     most = other.high - (name == "less")
     yield value, None, most
     node = value.node
-    if node is None or node.op.name != "multiply" or node.inputs[0] is not node.inputs[1] or most < 0:
+    if node is None or node.op.arithmetic != "multiply" or node.inputs[0] is not node.inputs[1] or most < 0:
         return
-    if result_of("multiply", [_known(v, known) for v in node.inputs], value.dtype) is not None:  # it doesn't wrap
+    if result_of(node.op, [_known(v, known) for v in node.inputs], value.dtype) is not None:  # it doesn't wrap
         yield node.inputs[0], -math.isqrt(most), math.isqrt(most)
 
 

@@ -18,12 +18,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from runtime.codegen.kernel.region import Region
-from runtime.dtypes import DType
+from runtime.dtypes import DType, int64
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.analysis.polynomial import Polynomial
 from runtime.kernel_ir.types import INT64
-from runtime.ops.table import too_large
+from runtime.ops.table import BEYOND_64_BITS, OpDef, too_large
 
 Atom = ir.Var | ir.Const
 
@@ -113,14 +113,66 @@ def limits(dtype: DType) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def result_of(op: str, operands: list[Range | None], output: DType) -> Range | None:
-    """What is known of the result of an elementwise op, which wraps where it doesn't fit its dtype."""
-    rule = _RULES.get(op)
-    if rule is None or not output.is_integer or (op == "cast" and operands[0] is None):
+def result_of(op: OpDef, operands: Sequence[Range | None], output: DType) -> Range | None:
+    """What is known of the result of an elementwise op. One that doesn't fit its dtype is an error, or it wraps."""
+    if not output.is_integer or (op.name == "cast" and operands[0] is None):
         return None
     least, greatest = limits(output)
-    found: Range | None = rule(*(each or Range(least, greatest) for each in operands))
-    return found if found is not None and least <= found.low and found.high <= greatest else None
+    found = _unlimited(op, _after_checks(op, operands))
+    if found is None or (least <= found.low and found.high <= greatest):
+        return found
+    if not op.unchecked or found.high < least or found.low > greatest:
+        return None
+    return found._replace(low=max(found.low, least), high=min(found.high, greatest))
+
+
+def _after_checks(op: OpDef, operands: Sequence[Range | None]) -> Sequence[Range | None]:
+    """The ranges of operands for which a checked op doesn't fail, as far as its other operand is known."""
+    allowed = _allowed(op, operands)
+    if allowed is None:
+        return operands
+    position, low, high = allowed
+    known = operands[position] or Range(*limits(int64))
+    if high < known.low or low > known.high:
+        return operands
+    narrowed = known._replace(low=max(known.low, low), high=min(known.high, high))
+    return [narrowed if index == position else each for index, each in enumerate(operands)]
+
+
+def _allowed(op: OpDef, operands: Sequence[Range | None]) -> tuple[int, int, int] | None:
+    """For a checked op of which all operands but one are known: its position, the least and the greatest that it can
+    be without an error."""
+    if not op.unchecked:
+        return None
+    least, greatest = limits(int64)
+    if op.arithmetic in ("negative", "abs"):
+        return 0, -greatest, greatest
+    numbers = [each.low if each is not None and each.low == each.high else None for each in operands]
+    if len(numbers) != 2 or (numbers[0] is None) == (numbers[1] is None):
+        return None
+    position = 0 if numbers[0] is None else 1
+    number = numbers[1 - position]
+    assert number is not None
+    if op.arithmetic == "add":
+        return position, least - number, greatest - number
+    if op.arithmetic == "subtract":
+        return (0, least + number, greatest + number) if position == 0 else (1, number - greatest, number - least)
+    if op.arithmetic == "left_shift" and position == 0 and number >= 0:
+        number = 1 << min(number, 64)
+    elif op.arithmetic != "multiply" or number == 0:
+        return None
+    ends = (least, greatest) if number > 0 else (greatest, least)
+    return position, -(-ends[0] // number), ends[1] // number
+
+
+def _unlimited(op: OpDef, operands: Sequence[Range | None]) -> Range | None:
+    """What the result would be if it had bits enough."""
+    rule = _RULES.get(op.arithmetic)
+    if rule is None or (op.arithmetic == "cast" and operands[0] is None):
+        return None
+    every = Range(*limits(int64))
+    found: Range | None = rule(*(each or every for each in operands))
+    return found
 
 
 def _add(a: Range, b: Range) -> Range:
@@ -175,10 +227,32 @@ def _floordiv(a: Range, b: Range) -> Range | None:
     return Range(min(corners), max(corners), a.below if a.is_nonnegative else None, wide)
 
 
+def _negative(a: Range) -> Range:
+    return Range(-a.high, -a.low)
+
+
+def _abs(a: Range) -> Range:
+    return Range(0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high)), max(abs(a.low), abs(a.high)))
+
+
+def _bitwise_and(a: Range, b: Range) -> Range | None:
+    highs = [each.high for each in (a, b) if each.is_nonnegative]
+    return Range(0, min(highs)) if highs else None
+
+
+def _right_shift(a: Range, b: Range) -> Range | None:
+    return Range(a.low >> b.low, a.high >> b.low) if b.low == b.high and 0 <= b.low < 64 else None
+
+
+def _left_shift(a: Range, b: Range) -> Range | None:
+    return Range(a.low << b.low, a.high << b.low) if b.low == b.high and 0 <= b.low < 64 else None
+
+
 _RULES: dict[str, Callable[..., Range | None]] = {
     "add": _add, "subtract": _subtract, "multiply": _multiply, "minimum": _minimum, "maximum": _maximum,
     "floormod": _floormod, "floordiv": _floordiv, "cast": lambda a: a, "narrow": lambda a: a,
-    "select": lambda predicate, a, b: _either(a, b),
+    "select": lambda predicate, a, b: _either(a, b), "negative": _negative, "abs": _abs, "bitwise_and": _bitwise_and,
+    "right_shift": _right_shift, "left_shift": _left_shift,
 }  # fmt: skip
 
 
@@ -227,23 +301,59 @@ def learn_inside(low: Numbers, value: Value, size: ir.Expr | None) -> None:
     low.region.env[value] = replace(ref, range=known._replace(low=max(known.low, 0), below=size or known.below))
 
 
-def checks(node: Node, known: Sequence[Range | None]) -> list[tuple[Value, str, int, str]]:
-    """The checks that an integer op's row asks for: an operand, the comparison that is an error, and the message. A
-    divisor must not be zero, an exponent not negative, and a number must fit its dtype. known: the ranges of the
-    operands."""
+class Check(NamedTuple):
+    """An error that an op may be: where the condition holds."""
+
+    condition: ir.Expr
+    error: str
+    message: str
+
+
+def checks(node: Node, known: Sequence[Range | None], name_of: Callable[[Value], ir.Expr]) -> list[Check]:
+    """The checks that an integer op's row asks for: a divisor must not be zero, an exponent not negative, a number must
+    fit its dtype. known: the ranges of the operands. name_of: their variables."""
     op = node.op
     found = []
     if op.divisor is not None and may_be(known[op.divisor], 0, 0):
-        found.append((node.inputs[op.divisor], "==", 0, f"Integer division by zero [Op:{op.label}]"))
+        is_zero = name_of(node.inputs[op.divisor]).compare("==", 0)
+        found.append(Check(is_zero, "InvalidArgumentError", f"Integer division by zero [Op:{op.label}]"))
     if op.exponent is not None and may_be(known[op.exponent], None, -1) and not node.outputs[0].dtype.is_unsigned:
         message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
-        found.append((node.inputs[op.exponent], "<", 0, message))
+        found.append(Check(name_of(node.inputs[op.exponent]).compare("<", 0), "InvalidArgumentError", message))
     if op.narrows:
-        source, least_greatest = node.inputs[0], limits(node.outputs[0].dtype)
+        source, (least, greatest) = node.inputs[0], limits(node.outputs[0].dtype)
         given = known[0] or Range(*limits(source.dtype))
         message = too_large(node.outputs[0].dtype)
-        if given.low < least_greatest[0]:
-            found.append((source, "<", least_greatest[0], message))
-        if given.high > least_greatest[1]:
-            found.append((source, ">", least_greatest[1], message))
+        if given.low < least:
+            found.append(Check(name_of(source).compare("<", least), "InvalidArgumentError", message))
+        if given.high > greatest:
+            found.append(Check(name_of(source).compare(">", greatest), "InvalidArgumentError", message))
+    if op.unchecked:
+        found += _checks_of_result(node, known, name_of)
     return found
+
+
+def _checks_of_result(node: Node, known: Sequence[Range | None], name_of: Callable[[Value], ir.Expr]) -> list[Check]:
+    """The checks of a result that must fit 64 bits, as far as the operands' ranges don't show that it does."""
+    least, greatest = limits(int64)
+    name, result = node.op.arithmetic, _unlimited(node.op, known)
+    found = []
+    if name in ("left_shift", "right_shift") and may_be(known[1], None, -1):
+        found.append(Check(name_of(node.inputs[1]).compare("<", 0), "ValueError", "negative shift count"))
+    if name == "cast":
+        is_nan = name_of(node.inputs[0]).compare("!=", name_of(node.inputs[0]))
+        found.append(Check(is_nan, "ValueError", "cannot convert float NaN to integer"))
+    fits = not node.op.exceeds or (result is not None and least <= result.low and result.high <= greatest)
+    if name == "floordiv":
+        fits = fits or not (may_be(known[0], None, least) and may_be(known[1], -1, -1))
+    if fits:
+        return found
+    allowed = _allowed(node.op, known)
+    if allowed is None:
+        exceeds: ir.Expr = ir.call(f"lib.{node.op.exceeds}", *[name_of(v) for v in node.inputs])
+    else:
+        position, low, high = allowed
+        operand, given = name_of(node.inputs[position]), known[position] or Range(least, greatest)
+        tests = [operand.compare("<", low)] if given.low < low else []
+        exceeds = ir.either(*tests, *([operand.compare(">", high)] if given.high > high else []))
+    return [*found, Check(exceeds, "OverflowError", BEYOND_64_BITS)]

@@ -171,7 +171,7 @@ def _either(one: Size, other: Size) -> Size:
 
 def _number(node: Node, operands: Sequence[Sizes], numbers: Sequence[Size]) -> Size:
     """The size that a scalar is, if that is known."""
-    name = node.op.name
+    name = node.op.arithmetic
     if name == "dim":
         return None if operands[0] is None else operands[0][node.attrs["axis"]]
     if name == "constant":

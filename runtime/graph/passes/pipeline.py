@@ -27,6 +27,7 @@ from runtime.graph.passes.rewrites.complex_parts import in_parts
 from runtime.graph.passes.rewrites.custom_gradients import without_custom_gradients
 from runtime.graph.passes.rewrites.devices import insert_copies
 from runtime.graph.passes.rewrites.explicit_captures import with_captures_passed
+from runtime.graph.passes.rewrites.low_bits import drop_checks
 from runtime.graph.passes.rewrites.narrow_floats import with_wide_arithmetic
 from runtime.graph.passes.rewrites.overlap import with_overlap
 from runtime.graph.passes.rewrites.repetition import alike
@@ -101,6 +102,8 @@ LAST = (("dead code", "dead_code_elimination", remove_dead_code),)
 REWRITES: dict[str, Callable[..., Any]] = {
     # When a function has been traced, before the passes: random ops get the places of their streams, in place.
     "random streams": number_draws,
+    # Then too: sums and products of which only the low bits are read may wrap, in place.
+    "low bits": drop_checks,
     # Then too: copies between the devices that it names, in place.
     "devices": insert_copies,
     # After the passes, where the function assigns variables, in place; says whether it has added any.

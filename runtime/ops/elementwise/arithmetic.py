@@ -171,7 +171,7 @@ _NONZERO = (
 
 _add_numbers = binary(
     "add", operator.add, "({0} + {1})", "x + y.", _grad_add, kinds="iufc", cheap=True, complex_rule=True, label="AddV2",
-    by_parts=True,
+    by_parts=True, by_low_bits=(0, 1),
     is_light=True,
 )  # fmt: skip
 subtract = binary(
@@ -184,6 +184,7 @@ subtract = binary(
     cheap=True,
     complex_rule=True,
     label="Sub",
+    by_low_bits=(0, 1),
     by_parts=True,
     is_light=True,
 )
@@ -196,6 +197,7 @@ multiply = binary(
     kinds="iufc",
     cheap=True,
     label="Mul",
+    by_low_bits=(0, 1),
     is_light=True,
 )
 _MULTIPLY = OPS["multiply"]
@@ -224,6 +226,7 @@ pow = binary(
     "pow", _pow, power_text,
     "x to the power y. Raises InvalidArgumentError for an integer to a negative integer power.",
     _grad_pow, kinds="iufc", samples=binary_samples(0.3, 2.5), label="Pow", exponent=1, cost=10,
+    by_low_bits=(0,),
 )  # fmt: skip
 maximum = binary(
     "maximum", np.maximum,
@@ -282,6 +285,7 @@ negative = unary(
     kinds="ifc",
     cheap=True,
     label="Neg",
+    by_low_bits=(0,),
     complex_rule=True,
     by_parts=True,
 )

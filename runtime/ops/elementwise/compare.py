@@ -65,12 +65,16 @@ logical_xor = binary("logical_xor", np.logical_xor, "({0} != {1})", "x xor y.", 
 logical_not = unary("logical_not", np.logical_not, "(not {0})", "not x.", kinds="b", cheap=True)
 
 bitwise_and = binary("bitwise_and", operator.and_, "({0} & {1})", "Bits in both.", kinds="iu", cheap=True)
-bitwise_or = binary("bitwise_or", operator.or_, "({0} | {1})", "Bits in either.", kinds="iu", cheap=True)
-bitwise_xor = binary("bitwise_xor", operator.xor, "({0} ^ {1})", "Bits in exactly one.", kinds="iu", cheap=True)
-invert = unary("invert", np.invert, "(~{0})", "Each bit flipped.", kinds="iu", cheap=True)
+bitwise_or = binary(
+    "bitwise_or", operator.or_, "({0} | {1})", "Bits in either.", kinds="iu", cheap=True, by_low_bits=(0, 1)
+)
+bitwise_xor = binary(
+    "bitwise_xor", operator.xor, "({0} ^ {1})", "Bits in exactly one.", kinds="iu", cheap=True, by_low_bits=(0, 1)
+)
+invert = unary("invert", np.invert, "(~{0})", "Each bit flipped.", kinds="iu", cheap=True, by_low_bits=(0,))
 left_shift = binary(
     "left_shift", np.left_shift, "({0} << {1})", "x shifted left by y bits, 0 <= y < width.", kinds="iu",
-    samples=binary_samples(0, 7), cheap=True,
+    samples=binary_samples(0, 7), cheap=True, by_low_bits=(0,),
 )  # fmt: skip
 right_shift = binary(
     "right_shift", np.right_shift, "({0} >> {1})", "x shifted right by y bits, 0 <= y < width; keeps the sign.",
@@ -124,6 +128,7 @@ _MASK = np.array([[True, False, True], [False, False, True]])
 SELECT = register(
     OpDef(
         "select", _infer_select, _select_kernel, "({1} if {0} else {2})", _grad_select, cheap=True, label="SelectV2",
+        by_low_bits=(1, 2),
         doc="x where the condition holds, else y. The operands broadcast.",
         samples=(
             Sample(((2, 3), (2, 3), (2, 3)), fixed={0: _MASK}),

@@ -79,7 +79,7 @@ def _rows_counter(graph: Graph, node: Node) -> tuple[int, Value | int] | None:
     if counter >= node.attrs["carries"] or known_array(node.inputs[counter]) != 0:
         return None
     step = body.outputs[counter].node
-    if step is None or step.op.name != "add" or step.inputs[0] is not body.inputs[counter]:
+    if step is None or step.op.arithmetic != "add" or step.inputs[0] is not body.inputs[counter]:
         return None
     if known_array(step.inputs[1]) != 1:
         return None
