@@ -243,9 +243,6 @@ ROOMS: dict[str, set[str]] = {
     "autograph.absent": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.transforms": {
-        *BASE, "runtime.tensor", *OPS, "runtime.variable", "runtime.autodiff", "autograph.operators",
-        "autograph.functional",
-    },
         *BASE,
         "runtime.tensor",
         *OPS,
