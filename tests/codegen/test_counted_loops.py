@@ -15,6 +15,7 @@ from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import FLOAT64, INT32, INT64
 from runtime.ops import stack
 from runtime.ops.dispatch import apply
+from runtime.ops.table import OPS
 from runtime.types import TensorType
 from tests.codegen.compare import check, run_both
 
@@ -317,18 +318,18 @@ def test_a_table_in_a_tensor_array_has_no_checks():
 
 
 def test_arithmetic_of_what_is_known():
-    assert result_of("add", [Range(0, 9), Range(1, 2)], int32) == Range(1, 11)
-    assert result_of("subtract", [Range(0, 9, N, I), Range(2, 2)], int64) == Range(-2, 7, N, I - 2)
-    assert result_of("multiply", [Range(-3, 2), Range(-5, 4)], int32) == Range(-12, 15)
-    assert result_of("multiply", [Range(0, 2**20), Range(0, 2**20)], int32) is None
-    assert result_of("add", [Range(0, 250), Range(0, 6)], uint8) is None
-    assert result_of("floormod", [Range(-9, 9), Range(1, 4)], int32) == Range(0, 3)
-    assert result_of("floormod", [Range(-9, 9), Range(0, 4)], int32) is None
-    assert result_of("floordiv", [Range(-9, 9), Range(2, 4)], int32) == Range(-5, 4)
-    assert result_of("minimum", [Range(-9, 9), Range(0, 4, N)], int32) == Range(-9, 4, N)
-    assert result_of("maximum", [Range(-9, 9), Range(0, 4, N)], int32) == Range(0, 9)
-    assert result_of("add", [Range(0, 9), None], int32) is None
-    assert result_of("floormod", [None, Range(1, 4)], int32) == Range(0, 3)
+    assert result_of(OPS["add"], [Range(0, 9), Range(1, 2)], int32) == Range(1, 11)
+    assert result_of(OPS["subtract"], [Range(0, 9, N, I), Range(2, 2)], int64) == Range(-2, 7, N, I - 2)
+    assert result_of(OPS["multiply"], [Range(-3, 2), Range(-5, 4)], int32) == Range(-12, 15)
+    assert result_of(OPS["multiply"], [Range(0, 2**20), Range(0, 2**20)], int32) is None
+    assert result_of(OPS["add"], [Range(0, 250), Range(0, 6)], uint8) is None
+    assert result_of(OPS["floormod"], [Range(-9, 9), Range(1, 4)], int32) == Range(0, 3)
+    assert result_of(OPS["floormod"], [Range(-9, 9), Range(0, 4)], int32) is None
+    assert result_of(OPS["floordiv"], [Range(-9, 9), Range(2, 4)], int32) == Range(-5, 4)
+    assert result_of(OPS["minimum"], [Range(-9, 9), Range(0, 4, N)], int32) == Range(-9, 4, N)
+    assert result_of(OPS["maximum"], [Range(-9, 9), Range(0, 4, N)], int32) == Range(0, 9)
+    assert result_of(OPS["add"], [Range(0, 9), None], int32) is None
+    assert result_of(OPS["floormod"], [None, Range(1, 4)], int32) == Range(0, 3)
     constants = [ir.Const(3, INT64), ir.Const(-3, INT32), N]
     assert [known_range(Scalar(each, int32)) and known_range(Scalar(each, int32)).low for each in constants] == [
         3,
