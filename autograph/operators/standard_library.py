@@ -11,6 +11,7 @@ import collections
 import dataclasses
 import functools
 import heapq
+import operator
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any
@@ -27,7 +28,6 @@ from autograph.standard_library import bisection, heaps, lists
 from autograph.standard_library.deques import Deque
 from runtime import nest
 from runtime.context import ctx
-from runtime.ops.control import assert_op
 from runtime.ops.elementwise.compare import logical_not
 from runtime.ops.flags import flagged
 from runtime.ops.staged_number import as_number
@@ -50,6 +50,7 @@ smallest = from_text(lists.smallest)
 largest = from_text(lists.largest)
 sorted_places = from_text(lists.sorted_places)
 _contains = from_text(lists.contains)
+_require_length = from_text(lists.require_length)
 
 
 def as_staged_list(items: Any) -> StagedList | None:
@@ -78,11 +79,10 @@ def unpacked(items: Any, before: int, after: int | None) -> Any:
         return (*first, rest[before : len(rest) - after], *last)
     size = many.size
     if after is None:
-        assert_op(size >= before, f"not enough values to unpack (expected {before})", "ValueError")
-        assert_op(size <= before, f"too many values to unpack (expected {before})", "ValueError")
+        _require_length(size, before, before, f"values to unpack (expected {before})")
         return tuple([many[index] for index in range(before)])
     least = before + after
-    assert_op(size >= least, f"not enough values to unpack (expected at least {least})", "ValueError")
+    _require_length(size, least, None, f"values to unpack (expected at least {least})")
     first, last = [many[index] for index in range(before)], [many[index - after] for index in range(after)]
     return (*first, many[before : size - after], *last)
 
@@ -100,14 +100,21 @@ def is_lexicographic(structure: Any) -> bool:
     return all(each.compare and each.init and is_lexicographic(getattr(structure, each.name)) for each in fields)
 
 
-def _compared(text: Any, is_swapped: bool = False, is_negated: bool = False) -> Callable[[Any, Any], Any]:
-    """A comparison of staged lists. Outside of traces there are none."""
+def _compared(
+    text: Any, of_lengths: Callable[[Any, Any], Any], is_swapped: bool = False, is_negated: bool = False
+) -> Callable[[Any, Any], Any]:
+    """A comparison of staged lists. Outside of traces there are none. of_lengths: that of the lengths, which decides
+    where one list has no items."""
     function = from_text(text)
 
     def compare(one: Any, other: Any) -> Any:
         if not isinstance(other, (list, StagedList)):
             return NotImplemented
-        found = function(*((other, one) if is_swapped else (one, other)))
+        pair = (other, one) if is_swapped else (one, other)
+        if isinstance(other, list) and not other:  # it has no items that a loop could read
+            found = flagged(of_lengths(*[each.size if isinstance(each, StagedList) else 0 for each in pair]))
+        else:
+            found = function(*pair)
         if not is_negated:
             return found
         return not found if type(found) is bool else flagged(logical_not(found))
@@ -149,9 +156,10 @@ def install() -> None:
         OVERLOADS[method] = _of_structures(getattr(lists, name), method)
         OVERLOADS[of_list] = _of_known(getattr(lists, name), of_list)
     kind: Any = StagedList
-    kind.__eq__, kind.__ne__ = _compared(lists.equal), _compared(lists.equal, is_negated=True)
-    kind.__lt__, kind.__gt__ = _compared(lists.less), _compared(lists.less, is_swapped=True)
-    kind.__le__, kind.__ge__ = _compared(lists.less_equal), _compared(lists.less_equal, is_swapped=True)
+    equal, less, less_equal = (lists.equal, operator.eq), (lists.less, operator.lt), (lists.less_equal, operator.le)
+    kind.__eq__, kind.__ne__ = _compared(*equal), _compared(*equal, is_negated=True)
+    kind.__lt__, kind.__gt__ = _compared(*less), _compared(*less, is_swapped=True)
+    kind.__le__, kind.__ge__ = _compared(*less_equal), _compared(*less_equal, is_swapped=True)
 
     OVERLOADS[collections.deque] = _make_deque
     staged_deque: Any = Deque

@@ -39,6 +39,14 @@ def contains(items, value):
     return False
 
 
+def require_length(size, least, most, text):
+    if size < least:
+        raise ValueError("not enough " + text)
+    if most is not None:
+        if size > most:
+            raise ValueError("too many " + text)
+
+
 def equal(one, other):
     if len(one) != len(other):
         return False
