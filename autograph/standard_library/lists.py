@@ -42,9 +42,8 @@ def contains(items, value):
 def require_length(size, least, most, text):
     if size < least:
         raise ValueError("not enough " + text)
-    if most is not None:
-        if size > most:
-            raise ValueError("too many " + text)
+    if most is not None and size > most:
+        raise ValueError("too many " + text)
 
 
 def equal(one, other):
