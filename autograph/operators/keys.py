@@ -74,13 +74,20 @@ def get(owner: dict[Any, Any], key: Any, default: Any = None) -> Any:
 def key_to_change(owner: dict[Any, Any], key: Any) -> Any:
     """A key at which an entry is changed: for one that isn't known, one of those that are there."""
     key = as_key(key, "[]")
-    if not is_unknown(key):
+    if not is_unknown(key) and not _has_new(owner, key):
         return key
     found, is_there = key_among(owner, key)
     if found is None:
         return key  # Python refuses it
     raise_at_run_time(KeyError(_NO_NEW), unless=is_there)
     return found
+
+
+def _has_new(owner: dict[Any, Any], key: Any) -> bool:
+    """Whether a key is a choice of strings of which a dictionary has some and others not."""
+    if not isinstance(key, Choice) or not is_staged_text(key):
+        return False
+    return any(type(each) is str for each in owner) and not all(each in owner for each in key.ag_alternatives)
 
 
 def key_among(owner: dict[Any, Any], key: Any) -> tuple[Any, Any]:
