@@ -200,10 +200,9 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     (6.0, 60.0)
     """
     value, pull = vjp(fun, *primals)
-    sources = [_tensors(primal, "linearize") for primal in primals]
 
     def push(*tangents: Any) -> Any:
-        nest.assert_same_structure(sources, list(tangents), check_types=False)
+        nest.assert_same_structure(list(primals), list(tangents), check_types=False)
         # The pull is linear in its cotangents: its derivative by them is the push.
         cotangents = nest.map_structure(zeros_like, value)
         with GradientTape(watch_accessed_variables=False) as tape:
