@@ -59,8 +59,8 @@ def outcome(graph, arrays, until):
     interpreter.TRIPS_UNTIL_HOT = until
     try:
         return interpreter.interpret(graph, arrays)[0]
-    except ag.errors.OpError as error:
-        return str(error)
+    except (ag.errors.OpError, OverflowError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
     finally:
         interpreter.TRIPS_UNTIL_HOT = before
 
