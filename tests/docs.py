@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUN_ELSEWHERE = {"docs/errors.md"}
 PAGES = {
     str(path.relative_to(ROOT)): path
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     if str(path.relative_to(ROOT)) not in RUN_ELSEWHERE
 }
 BLOCK = re.compile(

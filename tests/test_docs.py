@@ -51,13 +51,32 @@ def test_links_lead_somewhere(name):
 def test_every_page_is_in_the_navigation():
     navigation = (docs.ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     found = set(re.findall(r"(?::|-) (\S+\.md)$", navigation, re.MULTILINE))
+    folder = docs.ROOT / "docs"
     assert {name for name in found if not name.startswith("api/")} == {
-        path.name for path in (docs.ROOT / "docs").glob("*.md")
+        path.relative_to(folder).as_posix() for path in folder.rglob("*.md")
     }
     assert {name for name in found if name.startswith("api/")} == {
         "api/index.md",
         "api/tensorflow.md",
     }  # the hook adds more
+
+
+def test_architecture_is_short_and_leads_to_every_room():
+    text = (docs.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    pages = {f"docs/internals/{path.name}" for path in (docs.ROOT / "docs" / "internals").glob("*.md")}
+    assert pages <= set(re.findall(r"\]\(([^)#]+)\)", text))
+
+
+def test_files_that_the_map_names_exist():
+    """A renamed file is renamed there as well. `convert/api.py` may stand for `autograph/convert/api.py`."""
+    folders = ("autograph", "runtime", "tests", "docs", "benchmarks", "examples")
+    paths = [*docs.ROOT.glob("*.md"), *(path for folder in folders for path in (docs.ROOT / folder).rglob("*.*"))]
+    files = {path.relative_to(docs.ROOT).as_posix() for path in paths}
+    ends = {"/".join(file.split("/")[-length:]) for file in files for length in range(1, 7)}
+    for page in [docs.ROOT / "ARCHITECTURE.md", *(docs.ROOT / "docs" / "internals").glob("*.md")]:
+        names = re.findall(r"`([\w/]+\.(?:py|md|c|json))`", page.read_text(encoding="utf-8"))
+        assert [name for name in names if name not in ends] == [], page.name
 
 
 @pytest.mark.skipif(
