@@ -19,9 +19,9 @@ from autograph import own_packages as _own_packages
 _own_packages.check()
 
 # Before all else: importing makes many objects, none of them garbage.
-from runtime import collecting as _collecting
+from runtime import garbage_collection as _garbage_collection
 
-_collecting.put_off(1_000_000)
+_garbage_collection.raise_threshold(1_000_000)
 
 import autograph.errors as _errors_of_conversion  # noqa: F401
 from autograph import publishing as _publishing
@@ -352,5 +352,5 @@ __all__ = [
 
 _publishing.publish(_sys.modules[__name__], _LATE)
 _publishing.show_in_notebooks(_sys.modules[__name__], {_EagerTensor: "image", _Function: "function"})
-_collecting.count_as_old()
-_collecting.resume()
+_garbage_collection.promote_all()
+_garbage_collection.restore_threshold()

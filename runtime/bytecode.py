@@ -14,7 +14,7 @@ import sys
 from types import CodeType
 from typing import Any, NamedTuple
 
-from runtime.by_code import remembered
+from runtime.code_memos import remembered
 
 _NAMES = """
 ANNOTATIONS_PLACEHOLDER ASYNC_GEN_WRAP BEFORE_ASYNC_WITH BEFORE_WITH BINARY_ADD BINARY_AND BINARY_FLOOR_DIVIDE

@@ -53,7 +53,7 @@ class Context(threading.local):
     commits    what variables hold by now, while a graph that assigns some runs: {reference: array}; None: nobody asks
     creators   what makes variables in place of their class, outermost first (`variable_creator_scope`)
     variant    what tells traces apart besides their arguments: the replica that runs; None: nothing
-    walking    the number of the tape whose gradient is being made, if a staged block has paused it (`pauses.py`)
+    walking    the number of the tape whose gradient is being made, if a staged block has paused it (`autodiff`)
     moving_items  whether a staged list moves its items, which isn't an op in Python
     decide     decide(tensor) answers for a symbolic tensor that Python asks for its truth value; None: it has none
     """

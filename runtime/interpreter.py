@@ -29,7 +29,7 @@ from types import CodeType, FunctionType, TracebackType
 from typing import Any
 
 from runtime import bytecode
-from runtime.by_code import remembered
+from runtime.code_memos import remembered
 
 TRIALS = ("references", "iterators", "bytecode", "names")
 VARIABLE = "AUTOGRAPH_UNKNOWN_INTERPRETER"

@@ -20,14 +20,14 @@ LONG_FILES: dict[str, str] = {}
 
 # What every room may use, and which uses no room.
 EVERYWHERE = {
-    "runtime.dataclass", "runtime.interpreter", "runtime.bytecode", "runtime.by_code", "runtime.python_text",
+    "runtime.dataclass", "runtime.interpreter", "runtime.bytecode", "runtime.code_memos", "runtime.python_text",
     "runtime.signatures", "runtime.system",
 }  # fmt: skip
 BASE = {
     "runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.thread_state",
     "runtime.spec",
 }  # fmt: skip
-BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.collecting", "runtime.recursion"}
+BASE |= {"runtime.nest", "runtime.device", "runtime.composites", "runtime.garbage_collection", "runtime.recursion"}
 BASE |= {"runtime.files", "runtime.locks", "runtime.tracebacks", "runtime.pass_log", "runtime.gpu"}
 BASE |= {"runtime.profiling", "runtime.progress", "runtime.freed_memory", "runtime.performance"}
 OPS = {"runtime.ops"}

@@ -35,8 +35,8 @@ LEFT_OUT = {
     "opcodes": [
         "tests/operators/test_exchanged_and_changed.py::test_what_may_be_one_is_looked_up_in_proportion_to_the_program",
         "tests/operators/test_far_objects.py::test_looking_at_many_objects_is_linear",
-        "tests/operators/test_waiting_values.py::test_the_depth_of_the_stack_is_the_compilers",
-        "tests/operators/test_waiting_values.py::test_what_needs_no_care_is_staged",
+        "tests/operators/test_evaluation_stack.py::test_the_depth_of_the_stack_is_the_compilers",
+        "tests/operators/test_evaluation_stack.py::test_what_needs_no_care_is_staged",
     ],
     "names": ["tests/test_dataclass.py::test_wrong_classes_are_refused"],
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from autograph.data.elements import arguments_of, as_element, spec_of
-from autograph.data.nothing import holds_none, showing
+from autograph.data.none_values import holds_none, showing
 from autograph.function.polymorphic import function
 from autograph.operators.calls import CONVERTING, converted_argument, is_library
 from autograph.operators.symbolic import symbolic

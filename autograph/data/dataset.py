@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from autograph.data import (
-    ahead,
     arguments,
     bucketing,
     grouping,
     mixing,
     nested,
     plans,
+    prefetching,
     resampling,
     stored,
     streams,
@@ -36,7 +36,7 @@ from autograph.data.arguments import (
 )
 from autograph.data.elements import arguments_of, as_element, call
 from autograph.data.iterators import DatasetIterator, NumpyIterator
-from autograph.data.nothing import holds_none, shown
+from autograph.data.none_values import holds_none, shown
 from autograph.data.options import Options
 from autograph.data.plans import INFINITE, UNKNOWN, Plan
 from autograph.data.record_files import path_of
@@ -179,7 +179,7 @@ class Dataset:
         mapped = plans.Mapped(self._plan, called, spec)
         count = positive_int(num_parallel_calls, "num_parallel_calls", 1, os.cpu_count() or 1)
         if count > 1 and mapped.batching.has_effects:
-            return Dataset(ahead.MappedInParallel(mapped, count, deterministic is not False))
+            return Dataset(prefetching.MappedInParallel(mapped, count, deterministic is not False))
         return Dataset(mapped)
 
     def flat_map(self, map_func: Callable[..., Dataset], name: str | None = None) -> Dataset:
@@ -209,7 +209,9 @@ class Dataset:
         if threads > cycle and cycle_length is not None:
             raise InvalidArgumentError(f"num_parallel_calls must be at most cycle_length ({cycle}), got {threads}")
         make, spec = self._maker(map_func)
-        plan = ahead.InterleavedInParallel(self._plan, make, spec, cycle, block, threads, deterministic is not False)
+        plan = prefetching.InterleavedInParallel(
+            self._plan, make, spec, cycle, block, threads, deterministic is not False
+        )
         return Dataset(plan)
 
     def _interleaved(self, map_func: Callable[..., Dataset], cycle: int, block: int) -> Dataset:
@@ -404,7 +406,7 @@ class Dataset:
 
         With AUTOTUNE or 0, the number is chosen automatically.
         """
-        return Dataset(ahead.Prefetched(self._plan, static_int(buffer_size, "prefetch")))
+        return Dataset(prefetching.Prefetched(self._plan, static_int(buffer_size, "prefetch")))
 
     def cache(self, filename: str = "", name: str | None = None) -> Dataset:
         """Keeps the elements after the first complete run: in memory or, with a name, in a file.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograph.data.nothing import NoneTensorSpec
+from autograph.data.none_values import NoneTensorSpec
 from autograph.data.rows import (
     batch_of_leaves,
     batched_spec_of_leaf,

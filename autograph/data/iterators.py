@@ -16,7 +16,7 @@ import numpy as np
 
 from autograph.data.elements import blank, types_of
 from autograph.data.nested import computed, filled
-from autograph.data.nothing import holds_none, shown
+from autograph.data.none_values import holds_none, shown
 from autograph.data.optional import Optional
 from autograph.data.plans import Calling, Plan
 from autograph.data.streams import Shuffled

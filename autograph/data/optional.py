@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autograph.data.elements import as_element, blank, spec_of
-from autograph.data.nothing import shown
+from autograph.data.none_values import shown
 from runtime import dtypes, nest
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor

@@ -27,7 +27,7 @@ from autograph.data.elements import (
     spec_of,
     stacker,
 )  # fmt: skip
-from autograph.data.nothing import NoneTensorSpec
+from autograph.data.none_values import NoneTensorSpec
 from autograph.data.rows import has_spans, number_of_rows, ragged_spec_of_leaf, rows_between
 from runtime import composites, dtypes, errors, nest
 from runtime.context import ctx

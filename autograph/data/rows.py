@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from autograph.data.nothing import NoneTensorSpec
+from autograph.data.none_values import NoneTensorSpec
 from runtime import dtypes, nest
 from runtime.context import ctx
 from runtime.extension_types.values import ExtensionType, ExtensionTypeSpec, batch_encoder

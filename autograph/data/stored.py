@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from autograph.data.nothing import NoneTensorSpec
+from autograph.data.none_values import NoneTensorSpec
 from autograph.data.plans import Follower, OfFile, Plan
 from runtime import composites, dtypes, nest
 from runtime.errors import DataLossError, InvalidArgumentError, NotFoundError

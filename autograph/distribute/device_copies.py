@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograph.distribute.contexts import check_axis_to_gather, current, in_replica
-from autograph.distribute.meeting import has_tapes_of_its_own, meet, shared
+from autograph.distribute.rendezvous import has_tapes_of_its_own, meet, shared
 from autograph.distribute.values import DistributedValues, of_replica, together
 from autograph.distribute.variables import Aggregated, MirroredPolicy, SyncOnReadPolicy, is_on_read, part_of_sum
 from runtime import composites

@@ -14,7 +14,7 @@ from autograph.data.grouping import Dealt
 from autograph.distribute import device_copies
 from autograph.distribute.contexts import ReduceOp, ReplicaContext, as_reduce_op, current, in_replica, updating
 from autograph.distribute.inputs import DistributedDataset, InputContext, rows_of_share
-from autograph.distribute.meeting import Meeting, meet
+from autograph.distribute.rendezvous import Meeting, meet
 from autograph.distribute.strategy import Strategy, StrategyExtended, ValueContext
 from autograph.distribute.values import DistributedValues, PerReplica, of_replica, together
 from autograph.function.polymorphic import Function, functions_run_eagerly

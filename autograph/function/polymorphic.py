@@ -38,8 +38,8 @@ from autograph.operators.unbound import name_assignment
 from autograph.operators.unconverted import explain_type_error
 from runtime import nest, profiling
 from runtime.autodiff.budget import as_budget
-from runtime.collecting import count_imports_as_old, rarely
 from runtime.context import ctx, hold_back, placing
+from runtime.garbage_collection import promote_imports, raised_threshold
 from runtime.recursion import room
 from runtime.signatures import WrappedAnnotations, signature_as_written
 from runtime.tensor import DeviceTensor, EagerTensor
@@ -239,8 +239,8 @@ class Function(Generic[P, Result]):
     def _trace(self, key: Any, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
         if self.input_signature is not None:
             key, args = self._generalise(args, kwargs)
-        count_imports_as_old()
-        with self._lock, rarely():
+        promote_imports()
+        with self._lock, raised_threshold():
             concrete = self._cache.revive(key) or self._covering(args, kwargs)
             if concrete is None:
                 concrete = self._trace_new(key, args, kwargs)
@@ -275,7 +275,7 @@ class Function(Generic[P, Result]):
         args, kwargs = concrete.structured_input_signature
         if any(isinstance(leaf, WeakArgument) for leaf in nest.flatten((args, kwargs))):
             raise ReferenceError(f"an object that '{self._name}' was traced for is gone, so it can't be traced again")
-        with self._lock, rarely():
+        with self._lock, raised_threshold():
             return self._run_trace(key_of_call(args, kwargs, []), args, kwargs)
 
     def _with_arrays(self, attempt: Callable[..., ConcreteFunction | None]) -> ConcreteFunction | None:

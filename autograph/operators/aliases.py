@@ -18,10 +18,10 @@ from weakref import WeakKeyDictionary
 
 from autograph.errors import Location, StagingError, user_location
 from autograph.operators import elements
+from autograph.operators.evaluation_stack import may_wait
 from autograph.operators.live import is_live
 from autograph.operators.structure import children, is_mutable
 from autograph.operators.symbolic import same_python_value
-from autograph.operators.waiting import may_wait
 from runtime.context import ctx
 from runtime.interpreter import doubt
 from runtime.staged_list import StagedList, moved

@@ -20,11 +20,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from autograph.errors import StagingError, is_own_file, user_location
+from autograph.operators.evaluation_stack import Expression, are_running, expressions_with
 from autograph.operators.live import is_in_variable, is_live, is_read_in
 from autograph.operators.records import put_together, take_apart
 from autograph.operators.structure import children, flatten, is_mutable
 from autograph.operators.symbolic import same_python_value
-from autograph.operators.waiting import Expression, are_running, expressions_with
 from runtime import dtypes
 from runtime.bytecode import key_taken_next
 from runtime.context import ctx

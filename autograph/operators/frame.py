@@ -38,12 +38,12 @@ from autograph.operators.holdings import (
     names_of,
 )
 from autograph.operators.iterators import Position, Positioned, is_of_c, outside, taking_from
-from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
 from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
 from autograph.operators.makeup import Parts, makeup_of, refuse_change_of_new, refuse_exchange, refuse_first_value
 from autograph.operators.opaque import Answer, answer_of, referents
 from autograph.operators.raising import check_refused
+from autograph.operators.restored_numbers import SYMBOLIC, put_numbers_back
 from autograph.operators.standard_library import leave_deques, makes_deques
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import children, flatten, rebuild, stands_for, which

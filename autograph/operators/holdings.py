@@ -15,12 +15,12 @@ from typing import Any
 
 from autograph.operators.attributes import ContextValue, identity, inherited
 from autograph.operators.iterators import Positioned
-from autograph.operators.left_numbers import note_number
 from autograph.operators.libraries import LIBRARIES, package_of
 from autograph.operators.makeup import makeup_of
+from autograph.operators.restored_numbers import note_number
 from autograph.operators.state import UNSET, Slot
-from runtime.by_code import remembered
 from runtime.bytecode import attributes_set, globals_set
+from runtime.code_memos import remembered
 from runtime.dataclass import dataclass
 
 # Code that names one of these can set a variable of its module whose name isn't written there.

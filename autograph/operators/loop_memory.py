@@ -159,7 +159,7 @@ def memory_of(codes: Sequence[CodeType]) -> Memory:
         frame = frame.f_back
     place = -1 if frame is None else frame.f_lasti
     codes = codes if frame is None else [*codes, frame.f_code]
-    blocks = (*map(id, codes), place)  # by identity: see runtime/by_code.py
+    blocks = (*map(id, codes), place)  # by identity: see runtime/code_memos.py
     key = blocks, outer.met[blocks]
     outer.met[blocks] += 1
     found = outer.inner.setdefault(key, Memory(codes, outer))

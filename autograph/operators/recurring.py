@@ -8,7 +8,7 @@ from typing import Any
 
 from autograph.operators.calls import is_library
 from autograph.operators.state import read_cell
-from runtime.by_code import remembered
+from runtime.code_memos import remembered
 
 # Functions that are looked at, at most, to find out whether one may call itself.
 _MOST_FUNCTIONS = 200

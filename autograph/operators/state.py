@@ -21,8 +21,8 @@ import numpy as np
 
 from autograph.errors import is_own_file
 from autograph.operators.attributes import attributes_of, identity
-from autograph.operators.left_numbers import note_number
 from autograph.operators.makeup import is_of_makeup
+from autograph.operators.restored_numbers import note_number
 from runtime.ops.staged_number import StagedNumber
 from runtime.ops.strings.staged_string import StandsForString
 from runtime.python_text import python_ast

@@ -43,7 +43,7 @@ from runtime.autodiff.zeros import exact_zeros_for, with_shape, zeros_for
 from runtime.context import ctx
 from runtime.graph.builder import Builder, emit_while, join_types, trace_region
 from runtime.graph.ir import ConstantArray, Graph, Node, Substitution, Value, copy_nodes
-from runtime.graph.making import known_array
+from runtime.graph.node_helpers import known_array
 from runtime.graph.passes.dead_code import remove_dead_code
 from runtime.graph.structural import CONSTANT
 from runtime.graph.updates import Origins

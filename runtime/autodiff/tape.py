@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime import nest
 from runtime.autodiff import (
-    pauses,
+    recording_pauses,
     rules,  # noqa: F401 - adjoints of control flow
 )
 from runtime.autodiff.breaks import Breaks, silent_rules
@@ -62,7 +62,7 @@ class GradientTape:
         self._used = False
         self._open = False
         self._number: int | None = None  # of a tape that is paused or watches in staged blocks
-        self._pause: pauses.Pause | None = None  # in a graph
+        self._pause: recording_pauses.Pause | None = None  # in a graph
         self._clear()
 
     def _clear(self) -> None:
@@ -114,9 +114,9 @@ class GradientTape:
                 self._start()
             return
         if self._number is None:
-            self._number = pauses.next_number()
+            self._number = recording_pauses.next_number()
         recorders = ctx.recorders
-        self._pause = pauses.Pause(ctx.builder, self.builder, self._number)
+        self._pause = recording_pauses.Pause(ctx.builder, self.builder, self._number)
         ctx.recorders = (*recorders, self._pause)
         self._open = False
         try:
@@ -128,8 +128,8 @@ class GradientTape:
     def _need_inside(self, what: str, fix: str) -> None:
         """Raises an error where a traced function uses a tape that was opened outside of it: to a tape a call is one
         operation, and what is done while tracing isn't done again by later calls."""
-        if self.builder is None or not pauses.is_inside(ctx.builder, self.builder):
-            pauses.refuse(
+        if self.builder is None or not recording_pauses.is_inside(ctx.builder, self.builder):
+            recording_pauses.refuse(
                 f"{what} of a tape that was opened outside of the traced function", f"open it inside, or {fix}"
             )
 
@@ -146,7 +146,9 @@ class GradientTape:
     def reset(self) -> None:
         """Forgets everything recorded so far. Raises UnimplementedError in a staged loop or branch of the tape."""
         if self._open and ctx.builder is not self.builder:
-            pauses.refuse("reset() in a staged loop or branch would take effect in some runs only", "call it before")
+            recording_pauses.refuse(
+                "reset() in a staged loop or branch would take effect in some runs only", "call it before"
+            )
         self._clear()
         self._used = False
 
@@ -202,9 +204,9 @@ class GradientTape:
     def _watch_in_block(self, one: Variable | Tensor) -> None:
         """Watches something in a staged block, from here on in the runs that come here. Raises an error where a node of
         a graph can't say that."""
-        inside = self.builder is not None and pauses.is_inside(ctx.builder, self.builder)
+        inside = self.builder is not None and recording_pauses.is_inside(ctx.builder, self.builder)
         if inside and isinstance(one, SymbolicTensor):
-            pauses.need_outer(one, ctx.builder, self.builder)
+            recording_pauses.need_outer(one, ctx.builder, self.builder)
         thing = one.ref() if isinstance(one, Variable) else self.builder.use(one) if inside else key_of(one)
         if isinstance(one, Variable):
             is_watched = self.is_watching(one) or (self._watch_accessed and one.trainable)
@@ -213,12 +215,12 @@ class GradientTape:
         if is_watched and not (self._watches is not None and self._watches.depends(thing)):
             return
         if not inside or self not in ctx.recorders:
-            pauses.refuse(
+            recording_pauses.refuse(
                 "watch() of what isn't watched yet, in a traced function that the tape was opened outside of, would "
                 "take effect in some runs only", "watch it before the call, or open the tape inside of the function",
             )  # fmt: skip
         if self._number is None:
-            self._number = pauses.next_number()
+            self._number = recording_pauses.next_number()
         if self._watches is not None:
             self._watches.need_told(thing)
         else:

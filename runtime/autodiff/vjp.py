@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from runtime.autodiff import late, rules  # noqa: F401 - adjoints of control flow and of deferred calls
+from runtime.autodiff import deferred_gradients, rules  # noqa: F401 - adjoints of control flow and of deferred calls
 from runtime.autodiff.buffers import mark_growing
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.residuals import can_repeat

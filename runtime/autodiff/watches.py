@@ -25,7 +25,7 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.autodiff.calls import is_differentiable
-from runtime.autodiff.pauses import UNRECORDED, refuse
+from runtime.autodiff.recording_pauses import UNRECORDED, refuse
 from runtime.dataclass import dataclass
 from runtime.graph.ir import ConstantArray, Graph, Node, Value
 from runtime.graph.structural import ASSIGN, COND, CONSTANT, LETREC, WHILE

@@ -28,11 +28,11 @@ from runtime.codegen.backends.driver import (
 )
 from runtime.codegen.kernel.source import NotNative
 from runtime.codegen.native_runtime import thread_pool
-from runtime.collecting import count_compiler_as_old, rarely
 from runtime.engine import background, settings
 from runtime.engine.compile_cost import counted, python_seconds, threshold
 from runtime.engine.native_products import native
 from runtime.engine.on_stack_replacement import FixedTierUp, Loop, TierUp
+from runtime.garbage_collection import promote_compiler, raised_threshold
 from runtime.graph.interpreter import Accelerator, interpret
 from runtime.graph.ir import Graph, Node
 from runtime.profiling import span
@@ -337,9 +337,9 @@ def _guarded(compile_it: Callable[[], Call | None], graph: Graph, warned: set[st
     With `AUTOGRAPH_STRICT=1` failures are raised.
     """
     try:
-        with room_for(graph), rarely(), span("compile", f"compile {graph.name}"):
+        with room_for(graph), raised_threshold(), span("compile", f"compile {graph.name}"):
             call = compile_it()
-            count_compiler_as_old()
+            promote_compiler()
             return call, None
     except NotNative:
         return None, None

@@ -15,12 +15,12 @@ from runtime.autodiff import jacobian
 from runtime.autodiff.calls import is_differentiable
 from runtime.autodiff.recursive_results import keep_results_of_calls
 from runtime.autodiff.vjp import Vjp, build_vjp
-from runtime.collecting import rarely
 from runtime.context import ctx, placing
 from runtime.device import on_first_use
 from runtime.dtypes import as_dtype
 from runtime.engine.executable import Executable
 from runtime.errors import UnimplementedError
+from runtime.garbage_collection import raised_threshold
 from runtime.gpu.memory import DeviceArray
 from runtime.graph.ir import Graph
 from runtime.graph.passes import options
@@ -154,7 +154,7 @@ class _Gradient:
         self.before = before
         graph = function.graph
         self.count = len(graph.outputs)
-        with rarely(), room(), span("differentiate", f"differentiate {function.name}"):
+        with raised_threshold(), room(), span("differentiate", f"differentiate {function.name}"):
             self.acts = any(node.op.effect for node in graph.walk())
             self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
             self.vjp: Vjp = build_vjp(graph, wanted[0], _differentiable_outputs(graph), wanted[1])

@@ -22,11 +22,11 @@ from typing import Any
 from runtime import performance, profiling
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.driver import provide_threads, urgent_compilation
-from runtime.collecting import rarely
 from runtime.dataclass import dataclass
 from runtime.engine import background
 from runtime.engine.compile_cost import python_seconds, threshold
 from runtime.errors import place
+from runtime.garbage_collection import raised_threshold
 from runtime.graph.ir import Graph, Node, Substitution, copy_nodes
 
 Call = Callable[[Sequence[Any]], "list[Any]"]
@@ -98,7 +98,7 @@ class Loop:
             self._python_done.wait(_LONGEST_WAIT)
 
     def _work(self) -> None:
-        with rarely():  # a garbage collection would delay the waiting loop
+        with raised_threshold():  # a garbage collection would delay the waiting loop
             try:
                 with urgent_compilation(self._python_done.set) as later:
                     self.call = self._compile(self._graph())

@@ -16,12 +16,12 @@ from runtime.codegen.device.device_kernel import DeviceKernel
 from runtime.codegen.device.kernel import NotOnDevice
 from runtime.codegen.kernel.source import KernelSource, NotNative
 from runtime.codegen.lower.lower_graph import is_native, lower, why_interpreted
-from runtime.collecting import rarely
 from runtime.engine import library_products
 from runtime.engine.executable import can_describe_values
 from runtime.engine.host_loops import STEERED, steered
 from runtime.engine.library_products import LibraryProduct
 from runtime.engine.partition import part_by_part, runs, sequence
+from runtime.garbage_collection import raised_threshold
 from runtime.gpu.memory import DeviceArray, LogicalGPU, Traffic
 from runtime.graph.interpreter import interpret
 from runtime.graph.ir import Graph, Node
@@ -100,7 +100,7 @@ class PlacedGraph:
         with self._lock:
             if self._call is None:
                 self._hosted.clear()
-                with room_for(self.graph), rarely():
+                with room_for(self.graph), raised_threshold():
                     self._call = self._compiled_in_parts(self.graph)
             return self._call
 

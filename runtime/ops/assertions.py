@@ -14,8 +14,8 @@ from runtime.dtypes import DType, DTypeLike
 from runtime.ops.arrays.reduce import reduce_all
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, operands, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import call
-from runtime.ops.late import late
 from runtime.shapes import format_shape
 from runtime.tensor import Tensor, TensorLike
 
@@ -107,19 +107,19 @@ def _rank_check(x: Any, rank: Any, what: str, holds: Callable[[Any, Any], Any], 
     assert_op(condition, _text(message, f"Tensor must have rank {what}{rank}. Received rank"), data=(found,))
 
 
-@late
+@deferrable
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError (InvalidArgumentError at run time) unless x has that many dimensions."""
     _rank_check(x, rank, "", lambda a, b: a == b, message)
 
 
-@late
+@deferrable
 def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError (InvalidArgumentError at run time) unless x has at least that many dimensions."""
     _rank_check(x, rank, "at least ", lambda a, b: a >= b, message)
 
 
-@late
+@deferrable
 def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError (InvalidArgumentError at run time) unless x has one of these numbers of dimensions."""
     tensor = convert_to_tensor(x)
@@ -138,7 +138,7 @@ def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, nam
     assert_op(fits, _text(message, text + " Received rank"), data=(rank,))
 
 
-@late
+@deferrable
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> Tensor:
     """The tensor, of rank 0; raises ValueError (InvalidArgumentError at run time) for another rank."""
     x = convert_to_tensor(tensor)
@@ -148,7 +148,7 @@ def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | No
     return x
 
 
-@late
+@deferrable
 def assert_shapes(
     shapes: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> None:

@@ -1,4 +1,4 @@
-"""The names of ops, and of functions whose calls may be deferred (`late`), in files.
+"""The names of ops, and of functions whose calls may be deferred (`deferrable`), in files.
 
 Files of earlier versions have earlier names:
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime.ops.late import FUNCTIONS
+from runtime.ops.deferred_calls import FUNCTIONS
 from runtime.ops.table import OPS, OpDef
 
 RENAMED_OPS: dict[str, str] = {}

@@ -16,11 +16,11 @@ import numpy as np
 
 from runtime import errors
 from runtime.autodiff.budget import Budget
-from runtime.autodiff.late import PulledBack
+from runtime.autodiff.deferred_gradients import PulledBack
 from runtime.dtypes import DType
 from runtime.graph.ir import ConstantArray
 from runtime.ops.control import ErrorTemplate
-from runtime.ops.late import Applied, Call
+from runtime.ops.deferred_calls import Applied, Call
 from runtime.ops.random.stateful import Site
 from runtime.ops.strings.staged_string import Formatted
 from runtime.ops.table import OpDef

@@ -9,7 +9,7 @@ None, booleans, integers and texts are themselves, tuples are lists. Everything 
     {"ellipsis": []}  {"op": name}
 
 Reading makes these values only: it imports nothing, calls nothing and looks nothing up by names but dtypes, errors, ops
-and the functions that `late` knows.
+and the functions marked `deferrable`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.autodiff.budget import Budget
-from runtime.autodiff.late import PulledBack
+from runtime.autodiff.deferred_gradients import PulledBack
 from runtime.dtypes import DType
 from runtime.errors import UnimplementedError
 from runtime.graph.ir import ConstantArray
 from runtime.ops.control import Datum, ErrorTemplate, Message
-from runtime.ops.late import Applied, Call, OperandIndex, name_of
+from runtime.ops.deferred_calls import Applied, Call, OperandIndex, name_of
 from runtime.ops.random.stateful import Site
 from runtime.ops.strings.staged_string import Formatted
 from runtime.ops.table import OpDef

@@ -127,7 +127,10 @@ def test_golden_texts(case, request):
         ("def f(x):\n    x.y = 2.0\n    return x\n", "<refused>:2: a Attribute"),
         ("def f(x):\n    for i in x:\n        x = i\n    return x\n", "<refused>:2: a For"),
         ("def f(x):\n    for i in range(9, 1, -1):\n        x = i\n    return x\n", "<refused>:2: a For"),
-        ("def f(x):\n    while x > 1:\n        x -= 1\n    else:\n        x = 0\n    return x\n", "<refused>:2: a While"),
+        (
+            "def f(x):\n    while x > 1:\n        x -= 1\n    else:\n        x = 0\n    return x\n",
+            "<refused>:2: a While",
+        ),
         ("def f(x):\n    if x > 1:\n        return x\n", "f must return a number on every path"),
     ],
 )

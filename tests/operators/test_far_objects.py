@@ -10,7 +10,7 @@ import pytest
 
 import autograph as ag
 from autograph.errors import StagingError
-from autograph.operators import live, waiting
+from autograph.operators import live
 
 
 @dataclasses.dataclass

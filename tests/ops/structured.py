@@ -49,7 +49,7 @@ ELSEWHERE = {
     **dict.fromkeys(("letrec", "call"), "structure of graphs: tests/function/test_recursion.py"),
     "custom_gradient": "a region of its own: tests/autodiff",
     "py_function_gradient": "asks a tape: tests/autodiff/test_python_calls.py",
-    "late": "calls other rows: tests/ops/test_late.py",
+    "late": "calls other rows: tests/ops/test_deferred_calls.py",
     "stop_gradient": "identity, with another gradient: test_table.py",
     "unrecorded": "identity, with another gradient: test_staged_tapes.py",
     "string_hash": "any value will do: test_table.py has its properties",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
-from runtime.ops.late import FUNCTIONS, name_in_files, name_of
+from runtime.ops.deferred_calls import FUNCTIONS, name_in_files, name_of
 from runtime.ops.table import OPS
 from runtime.serial import names
 from tests.saving.test_damaged_models import edit

@@ -27,7 +27,7 @@ from runtime.codegen.loops.builder import KernelBuilder
 from runtime.codegen.loops.reductions import REDUCTIONS, accumulator, result
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.making import known_array
+from runtime.graph.node_helpers import known_array
 from runtime.kernel_ir import ir
 from runtime.ops.table import OPS
 from runtime.shapes import element_count

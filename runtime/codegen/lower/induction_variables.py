@@ -31,7 +31,7 @@ from runtime.codegen.symbolic.ranges import Atom, Range, known_range, limits, po
 from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
-from runtime.graph.making import known_array
+from runtime.graph.node_helpers import known_array
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.analysis.polynomial import Polynomial
 from runtime.kernel_ir.types import INT64

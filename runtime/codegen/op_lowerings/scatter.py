@@ -24,7 +24,7 @@ from runtime.codegen.op_lowerings.view import bind, filled
 from runtime.codegen.symbolic.ranges import Atom, Range, index_of, learn_inside, outside
 from runtime.dtypes import bool_, float32
 from runtime.graph.ir import Node, Value
-from runtime.graph.making import known_array
+from runtime.graph.node_helpers import known_array
 from runtime.graph.structural import ASSIGN
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.types import INT64

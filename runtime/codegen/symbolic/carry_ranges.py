@@ -23,7 +23,7 @@ from typing import NamedTuple
 from runtime.codegen.kernel.region import live_nodes
 from runtime.codegen.symbolic.ranges import Range, limits, result_of
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.making import known_array
+from runtime.graph.node_helpers import known_array
 from runtime.types import TensorType
 
 Ranges = dict[Value, Range]

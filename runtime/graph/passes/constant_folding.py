@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
-from runtime.graph.making import constant_node, known_array
+from runtime.graph.node_helpers import constant_node, known_array
 from runtime.graph.structural import CONSTANT
 from runtime.shapes import element_count
 from runtime.types import TensorType

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph
-from runtime.graph.making import constant_node
+from runtime.graph.node_helpers import constant_node
 from runtime.graph.structural import CONSTANT
 from runtime.shapes import Shape, element_count
 from runtime.types import TensorType, Type

@@ -9,8 +9,8 @@ import numpy as np
 
 from runtime import errors
 from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import TensorShape, as_shape, broadcast, merge
@@ -58,7 +58,7 @@ BROADCAST_TO = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """Repeated to `shape` by the broadcasting rules. Raises InvalidArgumentError when they don't allow it."""
     x = convert_to_tensor(input)
@@ -66,7 +66,7 @@ def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tens
     return apply(BROADCAST_TO, (x, *holes), {"shape": attr})
 
 
-@late
+@deferrable
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     """The TensorShape of an elementwise op on two shapes. Raises ValueError when they don't broadcast."""
     return TensorShape(broadcast(as_shape(shape_x), as_shape(shape_y)))

@@ -12,9 +12,9 @@ from runtime import dtypes, errors
 from runtime.context import ctx, placing
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.convert import convert_to_tensor, has_dtype, operands, scalar_int, shape_args, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.entries import known_value
-from runtime.ops.late import late
 from runtime.ops.rules import blanks, infer_same
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor, TensorLike
@@ -60,14 +60,14 @@ def _of_unknown_rank(shape: Any) -> bool:
     return isinstance(shape, SymbolicTensor) and shape._shape in (None, (None,)) and static_value(shape) is None
 
 
-@late
+@deferrable
 def zeros(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """Zeros (False, empty strings) of a shape. Raises InvalidArgumentError for a negative dimension."""
     kind = dtypes.as_dtype(dtype)
     return _filled(shape, {"b": False, "O": b""}.get(kind.kind, 0), kind)
 
 
-@late
+@deferrable
 def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """Ones (True) of a shape. Raises InvalidArgumentError for a negative dimension, TypeError for strings."""
     kind = dtypes.as_dtype(dtype)
@@ -78,7 +78,7 @@ def ones(shape: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None)
     return _filled(shape, kind.kind == "b" or 1, kind)
 
 
-@late
+@deferrable
 def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of shape `dims` with the scalar `value` everywhere.
 
@@ -144,7 +144,7 @@ def ones_like(input: TensorLike, dtype: DTypeLike = None, name: str | None = Non
     return _like(ONES_LIKE, input, dtype)
 
 
-@late
+@deferrable
 def eye(
     num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
@@ -220,7 +220,7 @@ RANGE = register(
 _HIERARCHY = (dtypes.int32, dtypes.int64, dtypes.float16, dtypes.float32, dtypes.float64)
 
 
-@late
+@deferrable
 def range(
     start: TensorLike,
     limit: TensorLike | None = None,
@@ -257,7 +257,7 @@ def range(
     return apply(RANGE, parts, {"size": size})
 
 
-@late
+@deferrable
 def linspace(start: TensorLike, stop: Any, num: TensorLike, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included. Integers give float64.
 
@@ -288,7 +288,7 @@ def linspace(start: TensorLike, stop: Any, num: TensorLike, name: str | None = N
     return call("select", ends, last, line)
 
 
-@late
+@deferrable
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
     """Coordinate arrays of a grid over vectors. indexing: "xy" (Cartesian, the default) or "ij" (matrix).
 

@@ -19,8 +19,8 @@ from runtime.ops.arrays.joining import static_axis
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.arrays.slicing import add_at, index_of_axis
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, scalar_int
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
@@ -169,7 +169,7 @@ def gather_slices(x: Tensor, indices: Tensor) -> Tensor:
     return apply(GATHER, (x, indices), {"axis": 0, "slices": True} if x.dtype.is_differentiable else {"axis": 0})
 
 
-@late
+@deferrable
 def gather(
     params: TensorLike, indices: TensorLike, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0,
     name: str | None = None,
@@ -271,7 +271,7 @@ def row_update(buffer: Any, i: Any, value: Any) -> Tensor:
 # --- one-hot and masks ---------------------------------------------------------------------------------------------
 
 
-@late
+@deferrable
 def one_hot(
     indices: TensorLike, depth: Any, on_value: Any = None, off_value: Any = None, axis: int | None = None,
     dtype: DTypeLike = None, name: str | None = None,
@@ -339,7 +339,7 @@ register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def boolean_mask(tensor: TensorLike, mask: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """The slices of `tensor` at which `mask` (bool, of its leading shape from `axis` on) is true.
 

@@ -21,8 +21,8 @@ from runtime.ops.convert import (
     static_value,
     unknown_now,
 )
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, need_same_dtype
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape, merge
@@ -95,7 +95,7 @@ CONCAT = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def concat(values: Any, axis: Any, name: str | None = None) -> Tensor:
     """The tensors one after the other along `axis`.
 
@@ -164,7 +164,7 @@ STACK = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def stack(values: Any, axis: Any = 0, name: str | None = None) -> Tensor:
     """Tensors of one shape along a new axis. Raises InvalidArgumentError when the shapes differ.
 
@@ -226,7 +226,7 @@ UNSTACK = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str | None = None) -> list[Tensor]:
     """The slices of a tensor along `axis`, as a list. Raises ValueError when their number isn't known while tracing."""
     x = convert_to_tensor(value)
@@ -278,7 +278,7 @@ SPLIT = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def split(
     value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str | None = None
 ) -> list[Tensor]:

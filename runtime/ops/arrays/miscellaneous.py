@@ -17,10 +17,10 @@ from runtime.ops.arrays.reduce import reduce_all, reduce_max
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, int_list, operands, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import arithmetic
 from runtime.ops.elementwise.compare import equal, where
-from runtime.ops.late import late
 from runtime.ops.rules import blanks, brackets, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
@@ -49,7 +49,7 @@ register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Each element (or slice along `axis`) `repeats` times; `repeats` is a number, or a number for each. Without an
     axis, the tensor is flattened first."""
@@ -93,7 +93,7 @@ def _need_same_length(counts: Tensor, x: Tensor, axis: int) -> None:
 # --- sequences -----------------------------------------------------------------------------------------------------
 
 
-@late
+@deferrable
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: DTypeLike = dtypes.bool_, name: str | None = None) -> Tensor:
     """True at the first `lengths[i]` of `maxlen` places (default: the largest length), in a new last dimension."""
     counts = convert_to_tensor(lengths)
@@ -105,7 +105,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: DTypeLike = dtypes.bo
     return mask if dtypes.as_dtype(dtype) is dtypes.bool_ else call("cast", mask, dtype=dtypes.as_dtype(dtype))
 
 
-@late
+@deferrable
 def reverse_sequence(
     input: TensorLike, seq_lengths: Any, seq_axis: int = 1, batch_axis: int = 0, name: str | None = None
 ) -> Tensor:
@@ -145,7 +145,7 @@ def _pairs(value: Any, count: int) -> tuple[tuple[int, int], ...]:
     return tuple((int(a), int(b)) for a, b in table)
 
 
-@late
+@deferrable
 def space_to_batch(input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
     """Moves blocks of the dimensions after the first into the batch dimension."""
     x = convert_to_tensor(input)
@@ -167,7 +167,7 @@ def space_to_batch(input: TensorLike, block_shape: Any, paddings: Any, name: str
     return _block(moved, [lead, *[s // b for s, b in zip(sizes[1:], blocks)], *sizes[1 + count :]])
 
 
-@late
+@deferrable
 def required_space_to_batch_paddings(
     input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -201,7 +201,7 @@ def required_space_to_batch_paddings(
     return call("stack", base[:, 0], base[:, 1] + extra, axis=1), call("stack", extra * 0, extra, axis=1)
 
 
-@late
+@deferrable
 def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """The inverse of `space_to_batch`; `crops` cuts off what padding added."""
     x = convert_to_tensor(input)
@@ -225,7 +225,7 @@ def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | 
     return merged[(slice(None), *[slice(a, -b if b else None) for a, b in pairs])]
 
 
-@late
+@deferrable
 def space_to_depth(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Blocks of rows and columns moved into the channels."""
     if data_format != "NHWC":
@@ -237,7 +237,7 @@ def space_to_depth(input: TensorLike, block_size: int, data_format: str = "NHWC"
     return _block(moved, [n, h // block_size, w // block_size, product([block_size * block_size, c])])
 
 
-@late
+@deferrable
 def depth_to_space(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """The inverse of `space_to_depth`."""
     if data_format != "NHWC":
@@ -253,7 +253,7 @@ def depth_to_space(input: TensorLike, block_size: int, data_format: str = "NHWC"
 # --- partition and stitch ------------------------------------------------------------------------------------------
 
 
-@late
+@deferrable
 def dynamic_partition(data: TensorLike, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
     """The rows of `data` as `num_partitions` tensors, by the number of each row.
 
@@ -266,7 +266,7 @@ def dynamic_partition(data: TensorLike, partitions: Any, num_partitions: int, na
     return [call("boolean_mask", x, equal(numbers, i)) for i in range(num_partitions)]
 
 
-@late
+@deferrable
 def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None = None) -> Tensor:
     """Rows placed at `indices`; the last one wins where several have the same index."""
     places = [convert_to_tensor(i) for i in indices]
@@ -381,7 +381,7 @@ def tuple_(tensors: Sequence[Any], control_inputs: Any = None, name: str | None 
     return [None if x is None else shape_ops.identity(x) for x in tensors]
 
 
-@late
+@deferrable
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """The shape of an elementwise op on tensors of two shapes, as a vector. Raises InvalidArgumentError if there is
     none."""
@@ -399,7 +399,7 @@ def _attr(shape: Tensor) -> tuple[int | None, ...]:
     return tuple(d if isinstance(d, int) else None for d in int_list(shape, "shape"))
 
 
-@late
+@deferrable
 def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
     """Positions in the flattened tensor of shape `dims` as coordinates, one row per dimension.
 

@@ -11,8 +11,8 @@ from runtime import dtypes, errors
 from runtime.ops.arrays.joining import concat, static_axis
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, mismatch, shape_args, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
@@ -69,7 +69,7 @@ TILE = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
     """Copies of a tensor side by side, `multiples[i]` of them along dimension i."""
     attr, holes = shape_args(multiples, "multiples")
@@ -124,7 +124,7 @@ def _known_pairs(paddings: Any) -> np.ndarray | None:
     return np.array(table) if all(isinstance(width, int) for pair in table for width in pair) else None
 
 
-@late
+@deferrable
 def pad(
     tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
@@ -253,7 +253,7 @@ REVERSE = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """The elements in reverse order along the given axes."""
     x = convert_to_tensor(tensor)
@@ -262,7 +262,7 @@ def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     return apply(REVERSE, (x,), {"axis": axes})
 
 
-@late
+@deferrable
 def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Elements shifted by `shift` places along `axis` (an int or several of each); those pushed out re-enter at the
     other end."""

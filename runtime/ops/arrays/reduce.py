@@ -18,8 +18,8 @@ from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
 from runtime.ops.blas import one_thread
 from runtime.ops.convert import check_kind, convert_to_tensor, int_list, scalar_int, unknown_now
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.shapes import Shape
@@ -326,7 +326,7 @@ def _reduction(
         f"{doc}\n\n    axis: an int, several, or None for all. keepdims: keep the reduced axes with size 1.\n"
         "    Raises InvalidArgumentError for an axis out of range and for other dtypes.\n "
     )
-    return late(function)
+    return deferrable(function)
 
 
 reduce_sum = _reduction("reduce_sum", "Sum", _sum_kernel, "The sum over axes.", _grad_sum, "iufc", by_parts=True)
@@ -343,7 +343,7 @@ reduce_any = _reduction("reduce_any", "Any", _any_kernel, "Whether any element i
 reduce_all = _reduction("reduce_all", "All", _all_kernel, "Whether all elements are true, over axes.", kinds="b")
 
 
-@late
+@deferrable
 def reduce_logsumexp(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
@@ -359,7 +359,7 @@ def reduce_logsumexp(
     return total + top
 
 
-@late
+@deferrable
 def reduce_variance(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
@@ -374,13 +374,13 @@ def reduce_variance(
     return reduce_mean(call("squared_difference", x, reduce_mean(x, axis, keepdims=True)), axis, keepdims)
 
 
-@late
+@deferrable
 def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The square root of the variance, over axes. Floats only."""
     return call("sqrt", reduce_variance(input_tensor, axis, keepdims))
 
 
-@late
+@deferrable
 def reduce_euclidean_norm(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
@@ -392,21 +392,21 @@ def reduce_euclidean_norm(
     return call("cast", call("sqrt", call("cast", total, dtype=dtypes.float64)), dtype=x.dtype)
 
 
-@late
+@deferrable
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether no element is smaller than the one before it, in row-major order."""
     flat = call("reshape", convert_to_tensor(x), shape=(-1,))
     return reduce_all(flat[1:] >= flat[:-1])
 
 
-@late
+@deferrable
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether each element is larger than the one before it, in row-major order."""
     flat = call("reshape", convert_to_tensor(x), shape=(-1,))
     return reduce_all(flat[1:] > flat[:-1])
 
 
-@late
+@deferrable
 def count_nonzero(
     input: TensorLike,
     axis: Any = None,
@@ -474,7 +474,7 @@ def _arg_rows(name: str, label: str, function: Callable, neutral: float, doc: st
 
     public.__name__ = public.__qualname__ = name
     public.__doc__ = f"{doc} `axis` defaults to 0. If several tie, the first one; NaN doesn't count."
-    return late(public)
+    return deferrable(public)
 
 
 argmax = _arg_rows("argmax", "ArgMax", np.argmax, -np.inf, "The index of the largest element along an axis.")

@@ -9,8 +9,8 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.ops.convert import check_kind, convert_to_tensor, scalar_int, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
 
@@ -106,7 +106,7 @@ def _run_along(row: OpDef, x: Any, axis: Any, exclusive: bool, reverse: bool) ->
     return apply(row, (tensor,), attrs)
 
 
-@late
+@deferrable
 def cumsum(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
@@ -114,7 +114,7 @@ def cumsum(
     return _run_along(CUMSUM, x, axis, exclusive, reverse)
 
 
-@late
+@deferrable
 def cumprod(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
@@ -165,7 +165,7 @@ CUMLOGSUMEXP = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def cumulative_logsumexp(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:

@@ -20,8 +20,8 @@ from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.segments import unsorted_segment_sum
 from runtime.ops.arrays.shape_ops import reshape, shape
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.rules import blanks, brackets, dims, product, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import TensorShape, element_count
@@ -301,7 +301,7 @@ SCATTER_MIN = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None) -> Tensor:
     """The slices of `params` at the index vectors in the last dimension of `indices`.
 
@@ -323,7 +323,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name
     return apply(GATHER_ND, (x, at), {"slices": True} if of_rows else {})
 
 
-@late
+@deferrable
 def scatter_nd(indices: TensorLike, updates: Any, shape: Any, name: str | None = None) -> Tensor:
     """Zeros of `shape` with `updates` added at the index vectors in the last dimension of `indices`."""
     attr, holes = shape_args(shape)
@@ -335,19 +335,19 @@ def _scatter(row: OpDef, tensor: Any, indices: Any, updates: Any) -> Any:
     return apply(row, (x, convert_to_tensor(indices), values))
 
 
-@late
+@deferrable
 def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the slices at the index vectors replaced. Raises InvalidArgumentError out of range."""
     return _scatter(SCATTER_UPDATE, tensor, indices, updates)
 
 
-@late
+@deferrable
 def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with `updates` added to the slices at the index vectors."""
     return _scatter(SCATTER_ADD, tensor, indices, updates)
 
 
-@late
+@deferrable
 def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with `updates` subtracted from the slices at the index vectors."""
     x, values = operands("TensorScatterSub", tensor, updates)
@@ -357,13 +357,13 @@ def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: Any,
     return apply(SCATTER_ADD, (x, convert_to_tensor(indices), -values))
 
 
-@late
+@deferrable
 def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the larger of slices and `updates` at the index vectors."""
     return _scatter(SCATTER_MAX, tensor, indices, updates)[0]
 
 
-@late
+@deferrable
 def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None) -> Tensor:
     """A copy of `tensor` with the smaller of slices and `updates` at the index vectors."""
     return _scatter(SCATTER_MIN, tensor, indices, updates)[0]

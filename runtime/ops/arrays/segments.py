@@ -19,9 +19,9 @@ from runtime.ops.arrays.reduce import reduce_all, reduce_max
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, fill_holes, operands, scalar_int, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.compare import equal, logical_and, where
-from runtime.ops.late import late
 from runtime.ops.rules import brackets
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
@@ -172,7 +172,7 @@ def _row(name: str, ufunc: Any, neutral: Callable[[Any], Any], grad: Any, doc: s
         f"{doc}\n\n    segment_ids: an integer per row of data (its shape is how data's shape starts); negative ones "
         "drop the row.\n    Raises InvalidArgumentError for an id of num_segments or more.\n    "
     )
-    return late(function)
+    return deferrable(function)
 
 
 unsorted_segment_sum = _row(
@@ -203,7 +203,7 @@ def _sizes(x: Tensor, ids: Tensor, num: Any) -> Tensor:
     return call("expand_dims", count, axis=tuple(range(1, 1 + extra))) if extra else count
 
 
-@late
+@deferrable
 def unsorted_segment_mean(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
@@ -212,7 +212,7 @@ def unsorted_segment_mean(
     return unsorted_segment_sum(x, ids, num_segments) / _sizes(x, ids, num_segments)
 
 
-@late
+@deferrable
 def unsorted_segment_sqrt_n(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
@@ -240,7 +240,7 @@ def _sorted(name: str, unsorted: Callable[..., Tensor], clear: bool, doc: str) -
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} Raises InvalidArgumentError for ids that decrease or are negative."
-    return late(function)
+    return deferrable(function)
 
 
 segment_sum = _sorted("segment_sum", unsorted_segment_sum, False, "The sum of the rows of each segment.")
@@ -253,7 +253,7 @@ segment_min = _sorted("segment_min", unsorted_segment_min, True, "The smallest o
 # --- counts --------------------------------------------------------------------------------------------------------
 
 
-@late
+@deferrable
 def bincount(
     arr: Any,
     weights: Any = None,
@@ -309,7 +309,7 @@ def bincount(
     return call("minimum", total, convert_to_tensor(1, total.dtype)) if binary_output else total
 
 
-@late
+@deferrable
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
@@ -328,7 +328,7 @@ def histogram_fixed_width_bins(
     )  # fmt: skip
 
 
-@late
+@deferrable
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: Any = 100, dtype: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
@@ -337,7 +337,7 @@ def histogram_fixed_width(
     return unsorted_segment_sum(call("cast", call("ones_like", bins), dtype=dtypes.as_dtype(dtype)), bins, nbins)
 
 
-@late
+@deferrable
 def confusion_matrix(
     labels: TensorLike,
     predictions: TensorLike,
@@ -367,7 +367,7 @@ def confusion_matrix(
     return call("reshape", flat, *holes, shape=(size, size) if isinstance(size, int) else (None, None))
 
 
-@late
+@deferrable
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """The fraction of elements that are zero, a float32 scalar; NaN for an empty tensor."""
     x = convert_to_tensor(value)
@@ -399,7 +399,7 @@ def _of_rows(name: str, form: Callable[..., Tensor], doc: str) -> SegmentsOfRows
         "num_segments: how many there are; by default the last id plus 1.\n Raises InvalidArgumentError "
         "for ids that decrease or don't fit.\n    "
     )
-    return late(function)
+    return deferrable(function)
 
 
 sparse_segment_sum = _of_rows("segment_sum", unsorted_segment_sum, "The sum of chosen rows by segments.")

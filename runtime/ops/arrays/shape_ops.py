@@ -13,8 +13,8 @@ from runtime import dtypes, errors
 from runtime.context import ctx
 from runtime.dtypes import DTypeLike
 from runtime.ops.convert import convert_to_tensor, fill_holes, int_list, shape_args, unknown_now
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, infer_same, shape_attr, unary_samples
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape, as_shape, element_count, merge
@@ -206,7 +206,7 @@ RESHAPE = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """The elements of `tensor`, in row-major order, in another shape; one entry may be -1 and is inferred.
 
@@ -252,7 +252,7 @@ EXPAND_DIMS = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """The tensor with a dimension of size 1 inserted at `axis` (a negative one counts from the end of the result)."""
     x = convert_to_tensor(input)
@@ -296,7 +296,7 @@ SQUEEZE = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """Removes the dimensions of size 1, or those in `axis`. Raises InvalidArgumentError if one of these has another
     size."""
@@ -344,7 +344,7 @@ TRANSPOSE = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Tensor:
     """Permutes the dimensions to the order `perm`; reversed by default. conjugate: conjugate complex elements as
     well."""

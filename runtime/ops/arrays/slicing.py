@@ -18,8 +18,8 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.context import ctx, placing
 from runtime.ops.convert import convert_to_tensor, fill_holes, is_tensor_like, scalar_int
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.rules import dims, shape_attr
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import Shape
@@ -38,7 +38,7 @@ _BAD_INDEX = (
 # --- from a Python key to a spec -----------------------------------------------------------------------------------
 
 
-@late
+@deferrable
 def getitem(tensor: Any, key: Any) -> Tensor:
     """`tensor[key]`: ints, slices, `...`, `None`, scalar int tensors; int arrays or tensors pick elements, and bool
     ones mask, by NumPy's rules for advanced indexing.
@@ -502,7 +502,7 @@ SLICE_ADD = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def strided_slice(
     input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
     ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
@@ -545,7 +545,7 @@ def _check_block(tensor: Tensor, axis: int, begin: Any, size: Any) -> None:
     call("assert", fits, first, count, last, message=message, error="InvalidArgumentError", summarize=3)
 
 
-@late
+@deferrable
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """The block of `input_` from `begin` of `size` elements in each dimension; a size of -1 takes the rest.
 

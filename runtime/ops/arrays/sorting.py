@@ -18,9 +18,9 @@ from runtime.ops.arrays.reduce import reduce_all, reduce_sum
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
 from runtime.ops.convert import check_kind, convert_to_tensor, fill_holes, operands, scalar_int
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.compare import equal, greater, logical_and
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.ops.table import OPS, OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
@@ -124,7 +124,7 @@ def _direction(direction: str) -> bool:
     return direction == "DESCENDING"
 
 
-@late
+@deferrable
 def argsort(
     values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
@@ -136,7 +136,7 @@ def argsort(
     return call("argsort", x, axis=at, descending=_direction(direction))
 
 
-@late
+@deferrable
 def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
     """The elements sorted along an axis. Raises ValueError for an unknown direction."""
     x = convert_to_tensor(values)
@@ -182,7 +182,7 @@ register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def top_k(
     input: Any, k: Any = 1, sorted: bool = True, index_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> TopKV2:
@@ -219,7 +219,7 @@ class TopKV2(NamedTuple):
     indices: Tensor
 
 
-@late
+@deferrable
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
     """Whether fewer than k predictions are larger than that of the target; one row per target.
 
@@ -276,7 +276,7 @@ register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
@@ -341,13 +341,13 @@ class UniqueWithCounts(NamedTuple):
     count: Tensor  # type: ignore[assignment]
 
 
-@late
+@deferrable
 def unique(x: Any, out_idx: DTypeLike = dtypes.int32, name: str | None = None) -> Unique:
     """The distinct elements of a vector in order of first appearance, and the index of each element among them."""
     return Unique(*unique_with_counts(x, out_idx)[:2])
 
 
-@late
+@deferrable
 def unique_with_counts(x: Any, out_idx: DTypeLike = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
     """`unique`, and how often each occurs."""
     tensor = convert_to_tensor(x)
@@ -355,7 +355,7 @@ def unique_with_counts(x: Any, out_idx: DTypeLike = dtypes.int32, name: str | No
     return UniqueWithCounts(*apply(UNIQUE, (tensor,), {"dtype": dtypes.as_dtype(out_idx)}))
 
 
-@late
+@deferrable
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """The permutation that undoes a permutation of 0 .. n - 1. Raises InvalidArgumentError for other vectors."""
     tensor = convert_to_tensor(x)

@@ -17,12 +17,12 @@ from runtime.ops.arrays.shape_ops import reshape, shape
 from runtime.ops.arrays.slicing import slice_
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.elementwise.compare import greater, greater_equal, where
 from runtime.ops.image.checks import at_least_3d, known_rank, need
 from runtime.ops.image.codecs import adjust_jpeg_quality
 from runtime.ops.image.colors import adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation
 from runtime.ops.image.geometry import flip_left_right, flip_up_down
-from runtime.ops.late import late
 from runtime.ops.random import stateful, stateless
 from runtime.ops.rules import dims
 from runtime.tensor import Tensor, TensorLike
@@ -47,7 +47,7 @@ def _flipped(image: Any, flip: Callable[[Any], Tensor], uniform: _Uniform) -> Te
     return where(greater(reshape(chance, [-1, 1, 1, 1]), 0.5), flip(x), x)
 
 
-@late
+@deferrable
 def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor:
     """Mirrors images left to right, each with a chance of 1/2. image: shape (batch, height, width, channels) or
     (height, width, channels).
@@ -57,13 +57,13 @@ def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor
     return _flipped(image, flip_left_right, _drawn(seed))
 
 
-@late
+@deferrable
 def stateless_random_flip_left_right(image: TensorLike, seed: Any) -> Tensor:
     """`random_flip_left_right` by `seed`, two integers."""
     return _flipped(image, flip_left_right, _of_seed(seed))
 
 
-@late
+@deferrable
 def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
     """Flips images upside down, each with a chance of 1/2. image: shape (batch, height, width, channels) or
     (height, width, channels).
@@ -73,7 +73,7 @@ def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
     return _flipped(image, flip_up_down, _drawn(seed))
 
 
-@late
+@deferrable
 def stateless_random_flip_up_down(image: TensorLike, seed: Any) -> Tensor:
     """`random_flip_up_down` by `seed`, two integers."""
     return _flipped(image, flip_up_down, _of_seed(seed))
@@ -94,7 +94,7 @@ def _need_distance(max_delta: Any) -> None:
     need(max_delta, lambda number: number >= 0, "max_delta must be non-negative.")
 
 
-@late
+@deferrable
 def random_brightness(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """Adds a number between `-max_delta` and `max_delta` to images, as `adjust_brightness` does.
 
@@ -104,14 +104,14 @@ def random_brightness(image: TensorLike, max_delta: float, seed: int | None = No
     return _within(adjust_brightness, image, -max_delta, max_delta, _drawn(seed))
 
 
-@late
+@deferrable
 def stateless_random_brightness(image: TensorLike, max_delta: float, seed: Any) -> Tensor:
     """`random_brightness` by `seed`, two integers."""
     _need_distance(max_delta)
     return _within(adjust_brightness, image, -max_delta, max_delta, _of_seed(seed))
 
 
-@late
+@deferrable
 def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """Changes the contrast of images by a factor between `lower` and `upper`, as `adjust_contrast` does.
 
@@ -121,14 +121,14 @@ def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | N
     return _within(adjust_contrast, image, lower, upper, _drawn(seed))
 
 
-@late
+@deferrable
 def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: Any) -> Tensor:
     """`random_contrast` by `seed`, two integers."""
     _need_ordered(lower, upper)
     return _within(adjust_contrast, image, lower, upper, _of_seed(seed))
 
 
-@late
+@deferrable
 def random_saturation(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """Multiplies the saturation of colours by a factor between `lower` and `upper`, as `adjust_saturation` does.
 
@@ -138,7 +138,7 @@ def random_saturation(image: TensorLike, lower: float, upper: float, seed: int |
     return _within(adjust_saturation, image, lower, upper, _drawn(seed))
 
 
-@late
+@deferrable
 def stateless_random_saturation(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
     """`random_saturation` by `seed`, two integers."""
     _need_ordered(lower, upper)
@@ -150,7 +150,7 @@ def _need_part_of_a_turn(max_delta: Any) -> None:
     _need_distance(max_delta)
 
 
-@late
+@deferrable
 def random_hue(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """Rotates the hue of colours by a number between `-max_delta` and `max_delta`, as `adjust_hue` does.
 
@@ -160,7 +160,7 @@ def random_hue(image: TensorLike, max_delta: float, seed: int | None = None) -> 
     return _within(adjust_hue, image, -max_delta, max_delta, _drawn(seed))
 
 
-@late
+@deferrable
 def stateless_random_hue(image: TensorLike, max_delta: float, seed: Any) -> Tensor:
     """`random_hue` by `seed`, two integers."""
     _need_part_of_a_turn(max_delta)
@@ -175,7 +175,7 @@ def _of_quality(image: Any, low: int, high: int, uniform: _Uniform) -> Tensor:
     return adjust_jpeg_quality(image, uniform([], low, high, dtypes.int32))
 
 
-@late
+@deferrable
 def random_jpeg_quality(
     image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: int | None = None
 ) -> Tensor:
@@ -186,7 +186,7 @@ def random_jpeg_quality(
     return _of_quality(image, min_jpeg_quality, max_jpeg_quality, _drawn(seed))
 
 
-@late
+@deferrable
 def stateless_random_jpeg_quality(image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any) -> Tensor:
     """`random_jpeg_quality` by `seed`, two integers."""
     return _of_quality(image, min_jpeg_quality, max_jpeg_quality, _of_seed(seed))
@@ -200,7 +200,7 @@ def _cropped(value: Any, size: Any, uniform: _Uniform) -> Tensor:
     return slice_(x, begin, size)
 
 
-@late
+@deferrable
 def random_crop(value: TensorLike, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """A part of a tensor, of shape `size`, from anywhere in it. value: any rank; `size`: a number for each dimension.
 
@@ -209,7 +209,7 @@ def random_crop(value: TensorLike, size: Any, seed: int | None = None, name: str
     return _cropped(value, size, _drawn(seed))
 
 
-@late
+@deferrable
 def stateless_random_crop(value: TensorLike, size: Any, seed: Any, name: str | None = None) -> Tensor:
     """`random_crop` by `seed`, two integers."""
     return _cropped(value, size, _of_seed(seed))

@@ -9,9 +9,9 @@ from runtime.ops.arrays.rearrange import pad
 from runtime.ops.arrays.shape_ops import ensure_shape
 from runtime.ops.arrays.slicing import slice_
 from runtime.ops.convert import convert_to_tensor, is_tensor_like, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.image.checks import at_least_3d, batch_of, need, unbatched
-from runtime.ops.late import late
 from runtime.ops.rules import dims
 from runtime.tensor import Tensor, TensorLike
 
@@ -33,7 +33,7 @@ def _positive(value: Any) -> Any:
     return value > 0
 
 
-@late
+@deferrable
 def pad_to_bounding_box(
     image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
@@ -65,7 +65,7 @@ def _of_size(result: Tensor, height: Any, width: Any, like: Tensor) -> Tensor:
     return ensure_shape(result, [shape[0], *sides, shape[3]])
 
 
-@late
+@deferrable
 def crop_to_bounding_box(
     image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
@@ -89,7 +89,7 @@ def crop_to_bounding_box(
     return unbatched(_of_size(cropped, height, width, x), single)
 
 
-@late
+@deferrable
 def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
     """Crops the central part of images: a fraction of their height and width.
 

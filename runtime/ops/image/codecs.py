@@ -14,11 +14,11 @@ from runtime.ops.arrays.joining import unstack
 from runtime.ops.arrays.shape_ops import ensure_shape, shape
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply
 from runtime.ops.elementwise.compare import equal
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.image.colors import convert_image_dtype
-from runtime.ops.late import late
 from runtime.ops.rules import brackets
 from runtime.ops.strings.string_ops import substr
 from runtime.ops.table import OpDef, register
@@ -271,7 +271,7 @@ ENCODE = register(
 )
 
 
-@late
+@deferrable
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
     """Encodes images as PNG files: strings, with the shape of the dimensions before (height, width, channels).
 
@@ -283,7 +283,7 @@ def encode_png(image: TensorLike, compression: int = -1, name: str | None = None
     return found
 
 
-@late
+@deferrable
 def encode_jpeg(
     image: TensorLike, format: str = "", quality: int = 95, progressive: bool = False, optimize_size: bool = False,
     chroma_downsampling: bool = True, density_unit: str = "in", x_density: int = 300, y_density: int = 300,
@@ -305,7 +305,7 @@ def encode_jpeg(
     return found
 
 
-@late
+@deferrable
 def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
     """An image with the faults of a JPEG file of this quality.
 

@@ -17,13 +17,13 @@ from runtime.ops.arrays.miscellaneous import saturate_cast
 from runtime.ops.arrays.reduce import reduce_mean, reduce_std
 from runtime.ops.arrays.shape_ops import expand_dims, identity
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.elementwise.arithmetic import abs as abs_
 from runtime.ops.elementwise.arithmetic import clip_by_value, divide_no_nan, floordiv, floormod, maximum, pow
 from runtime.ops.elementwise.compare import greater, greater_equal, less, less_equal, logical_and, where
 from runtime.ops.elementwise.elementary import cast, rsqrt
 from runtime.ops.image.checks import at_least_3d, need
 from runtime.ops.image.contrast import contrasted
-from runtime.ops.late import late
 from runtime.ops.linalg.matrix_products import tensordot
 from runtime.ops.rules import dims, product
 from runtime.tensor import Tensor, TensorLike
@@ -47,7 +47,7 @@ def _channels(x: Tensor, label: str, error: type[errors.OpError] = errors.Invali
 # --- dtypes ----------------------------------------------------------------------------------------------------------
 
 
-@late
+@deferrable
 def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
     """Converts images to another dtype and its range: integers from 0 to the largest, floats from 0 to 1.
 
@@ -108,7 +108,7 @@ def _extremes(red: Tensor, green: Tensor, blue: Tensor) -> tuple[Tensor, Tensor]
     return largest, smallest
 
 
-@late
+@deferrable
 def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation and value, in [0, 1], of red, green and blue.
 
@@ -129,7 +129,7 @@ def _of_hue(hue: Tensor) -> list[Tensor]:
     return [clip_by_value(each, 0.0, 1.0) for each in distances]
 
 
-@late
+@deferrable
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """Red, green and blue of hue, saturation and value.
 
@@ -153,31 +153,31 @@ _YUV = [[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.
 _FROM_YUV = [[1.0, 1.0, 1.0], [0.0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0.0]]
 
 
-@late
+@deferrable
 def rgb_to_yiq(images: TensorLike) -> Tensor:
     """Luma and two chroma channels, as in NTSC, of red, green and blue. images: floats in [0, 1], shape (..., 3)."""
     return _linear(images, _YIQ)
 
 
-@late
+@deferrable
 def yiq_to_rgb(images: TensorLike) -> Tensor:
     """The inverse of `rgb_to_yiq`. images: floats, shape (..., 3)."""
     return _linear(images, _FROM_YIQ)
 
 
-@late
+@deferrable
 def rgb_to_yuv(images: TensorLike) -> Tensor:
     """Luma and two chroma channels, as in PAL, of red, green and blue. images: floats in [0, 1], shape (..., 3)."""
     return _linear(images, _YUV)
 
 
-@late
+@deferrable
 def yuv_to_rgb(images: TensorLike) -> Tensor:
     """The inverse of `rgb_to_yuv`. images: floats, shape (..., 3)."""
     return _linear(images, _FROM_YUV)
 
 
-@late
+@deferrable
 def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """Luma (Rec. 601) of red, green and blue, as one channel. images: numbers, shape (..., 3)."""
     x = convert_to_tensor(images)
@@ -186,7 +186,7 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     return convert_image_dtype(expand_dims(gray, -1), x.dtype)
 
 
-@late
+@deferrable
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """Repeats the grey channel three times. images: shape (..., 1). Raises ValueError for another number of
     channels."""
@@ -199,7 +199,7 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 # --- adjustments -----------------------------------------------------------------------------------------------------
 
 
-@late
+@deferrable
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     """Adds `delta` to images, scaled to floats in [0, 1]; integers stay within their range.
 
@@ -209,7 +209,7 @@ def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     return convert_image_dtype(x + cast(convert_to_tensor(delta), x.dtype), own, saturate=True)
 
 
-@late
+@deferrable
 def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
     """(x - mean) * contrast_factor + mean, with the mean over each channel of each image.
 
@@ -221,7 +221,7 @@ def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
     return convert_image_dtype(contrasted(x, contrast_factor), own, saturate=True)
 
 
-@late
+@deferrable
 def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain * x ** gamma for images, scaled to floats in [0, 1]; integers stay within their range.
 
@@ -232,7 +232,7 @@ def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
     return convert_image_dtype(gain * pow(x, gamma), own, saturate=True)
 
 
-@late
+@deferrable
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
     """Rotates the hue of colours by `delta`, in [-1, 1].
 
@@ -248,7 +248,7 @@ def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) ->
     return convert_image_dtype(stack([smallest + spread * part for part in _of_hue(hue)], axis=-1), own)
 
 
-@late
+@deferrable
 def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Multiplies the saturation of colours by a factor; the result is at most 1.
 
@@ -263,7 +263,7 @@ def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | Non
     return convert_image_dtype(hsv_to_rgb(stack([hue, changed, value], axis=-1)), own)
 
 
-@late
+@deferrable
 def per_image_standardization(image: TensorLike) -> Tensor:
     """Scales each image to mean 0 and variance 1, float32.
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply
-from runtime.ops.late import late
 from runtime.ops.random import philox, stateful, stateless
 from runtime.ops.rules import brackets
 from runtime.ops.table import OpDef, register
@@ -144,7 +144,7 @@ def _drawn(
     return SampleDistortedBoundingBox(*apply(DISTORT, operands, attrs))
 
 
-@late
+@deferrable
 def sample_distorted_bounding_box(
     image_size: TensorLike, bounding_boxes: TensorLike, seed: int = 0, min_object_covered: Any = 0.1,
     aspect_ratio_range: Sequence[float] | None = None, area_range: Sequence[float] | None = None,
@@ -166,7 +166,7 @@ def sample_distorted_bounding_box(
     )  # fmt: skip
 
 
-@late
+@deferrable
 def stateless_sample_distorted_bounding_box(
     image_size: TensorLike, bounding_boxes: TensorLike, seed: Any, min_object_covered: Any = 0.1,
     aspect_ratio_range: Sequence[float] | None = None, area_range: Sequence[float] | None = None,

@@ -7,13 +7,13 @@ from runtime.ops.arrays.joining import stack
 from runtime.ops.arrays.rearrange import pad
 from runtime.ops.arrays.reduce import reduce_sum
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.elementwise.arithmetic import abs as abs_
 from runtime.ops.image.checks import known_rank
-from runtime.ops.late import late
 from runtime.tensor import Tensor, TensorLike
 
 
-@late
+@deferrable
 def sobel_edges(image: TensorLike) -> Tensor:
     """The gradients along height and width by Sobel's operators, on images mirrored at their edges.
 
@@ -32,7 +32,7 @@ def sobel_edges(image: TensorLike) -> Tensor:
     return stack([down, across], axis=-1)
 
 
-@late
+@deferrable
 def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the absolute differences of neighbouring pixels: one number, or one for each image of a batch.
 
@@ -47,7 +47,7 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     return reduce_sum(abs_(down), axes) + reduce_sum(abs_(across), axes)
 
 
-@late
+@deferrable
 def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
     """Differences to the next row and to the next column, 0 in the last ones: (dy, dx).
 

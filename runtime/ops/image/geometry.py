@@ -7,8 +7,8 @@ from typing import Any
 from runtime.ops.arrays import shape_ops
 from runtime.ops.arrays.rearrange import reverse
 from runtime.ops.convert import convert_to_tensor, scalar_int
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.image.checks import at_least_3d, known_rank
-from runtime.ops.late import late
 from runtime.tensor import Tensor, TensorLike
 
 
@@ -18,7 +18,7 @@ def _image(image: Any) -> tuple[Tensor, int]:
     return x, known_rank(x, "'image'") - 3
 
 
-@late
+@deferrable
 def flip_left_right(image: TensorLike) -> Tensor:
     """Mirrors images left to right. image: shape (batch, height, width, channels) or (height, width, channels).
 
@@ -28,7 +28,7 @@ def flip_left_right(image: TensorLike) -> Tensor:
     return reverse(x, [height + 1])
 
 
-@late
+@deferrable
 def flip_up_down(image: TensorLike) -> Tensor:
     """Flips images upside down. image: shape (batch, height, width, channels) or (height, width, channels).
 
@@ -38,7 +38,7 @@ def flip_up_down(image: TensorLike) -> Tensor:
     return reverse(x, [height])
 
 
-@late
+@deferrable
 def transpose(image: TensorLike, name: str | None = None) -> Tensor:
     """Exchanges the rows and columns of images. image: shape (batch, height, width, channels) or (height, width,
     channels).
@@ -53,7 +53,7 @@ def _transposed(x: Tensor, height: int) -> Tensor:
     return shape_ops.transpose(x, [0, 2, 1, 3] if height else [1, 0, 2])
 
 
-@late
+@deferrable
 def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
     """Rotates images counterclockwise `k` times by 90 degrees.
 

@@ -15,12 +15,12 @@ from runtime.ops.arrays.reduce import reduce_mean, reduce_prod
 from runtime.ops.arrays.shape_ops import reshape
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.elementwise.arithmetic import pow as pow_
 from runtime.ops.elementwise.arithmetic import square, squared_difference
 from runtime.ops.elementwise.elementary import cast, log, relu
 from runtime.ops.image.checks import at_least_3d
 from runtime.ops.image.colors import convert_image_dtype
-from runtime.ops.late import late
 from runtime.ops.nn.convolution import avg_pool, depthwise_conv2d
 from runtime.ops.rules import dims
 from runtime.tensor import Tensor, TensorLike
@@ -46,7 +46,7 @@ def _floats(x: Tensor, y: Tensor, max_val: Any) -> tuple[Tensor, Tensor, Tensor]
     return x, y, most
 
 
-@late
+@deferrable
 def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
     """The peak signal-to-noise ratio of pairs of images, in decibels.
 
@@ -74,7 +74,7 @@ def _blurred(x: Tensor, bell: np.ndarray) -> Tensor:
     return reshape(rows, [*outer, *dims(rows)[1:]])
 
 
-@late
+@deferrable
 def ssim(
     img1: TensorLike, img2: TensorLike, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5,
     k1: float = 0.01, k2: float = 0.03, return_index_map: bool = False,
@@ -119,7 +119,7 @@ def _halved(x: Tensor) -> Tensor:
     return reshape(rows, [*outer, *dims(rows)[1:]])
 
 
-@late
+@deferrable
 def ssim_multiscale(
     img1: TensorLike, img2: TensorLike, max_val: Any,
     power_factors: Sequence[float] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333), filter_size: int = 11,

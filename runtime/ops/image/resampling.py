@@ -21,7 +21,7 @@ from runtime.ops.arrays.gather import gather
 from runtime.ops.arrays.reduce import reduce_sum
 from runtime.ops.arrays.shape_ops import ensure_shape, expand_dims
 from runtime.ops.convert import convert_to_tensor, static_value
-from runtime.ops.late import late
+from runtime.ops.deferred_calls import deferrable
 from runtime.tensor import Tensor
 
 # Rows are gathered one by one, which is fast in kernels, as long as these are few.
@@ -148,7 +148,7 @@ def table(length: int, size: int, method: str, antialias: bool) -> Table:
     return np.ascontiguousarray(places[:, used], np.int32), np.ascontiguousarray(weights[:, used])
 
 
-@late
+@deferrable
 def _tables(length: Tensor, size: Tensor, method: str, antialias: bool) -> tuple[Tensor, Tensor]:
     found = [static_value(convert_to_tensor(n)) for n in (length, size)]
     if found[0] is None or found[1] is None:

@@ -10,13 +10,13 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.ops.arrays.shape_ops import ensure_shape
 from runtime.ops.convert import convert_to_tensor, int_list
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.elementwise.arithmetic import maximum, minimum
 from runtime.ops.elementwise.elementary import cast, floor
 from runtime.ops.elementwise.elementary import round as round_
 from runtime.ops.image.boxes import crop_to_bounding_box, pad_to_bounding_box
 from runtime.ops.image.checks import batch_of, need, need_positive, unbatched
 from runtime.ops.image.resampling import resample
-from runtime.ops.late import late
 from runtime.ops.rules import dims
 from runtime.tensor import Tensor, TensorLike
 
@@ -72,7 +72,7 @@ def _integer(value: Any) -> Any:
     return cast(value, dtypes.int32) if isinstance(value, Tensor) else int(value)
 
 
-@late
+@deferrable
 def resize(
     images: TensorLike, size: Any, method: str = ResizeMethod.BILINEAR, preserve_aspect_ratio: bool = False,
     antialias: bool = False, name: str | None = None,
@@ -110,7 +110,7 @@ def resize(
     return unbatched(ensure_shape(x, known) if None in (x._shape or (None,)) else x, single)
 
 
-@late
+@deferrable
 def resize_with_pad(
     image: TensorLike,
     target_height: Any,
@@ -136,7 +136,7 @@ def resize_with_pad(
     return unbatched(pad_to_bounding_box(resized, before[0], before[1], target_height, target_width), single)
 
 
-@late
+@deferrable
 def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
     """Crops images to their middle, or pads them with zeros around, to a given size.
 

@@ -14,13 +14,13 @@ from runtime.ops.arrays.reduce import reduce_all
 from runtime.ops.arrays.shape_ops import ensure_shape, expand_dims
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, int_list
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise.arithmetic import abs as abs_
 from runtime.ops.elementwise.arithmetic import clip_by_value
 from runtime.ops.elementwise.compare import equal, greater, greater_equal, less, less_equal, logical_and, where
 from runtime.ops.elementwise.elementary import cast, ceil, floor, trunc
 from runtime.ops.image.checks import need_positive
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.tensor import Tensor, TensorLike
 
@@ -65,7 +65,7 @@ def _places_in_boxes(low: Tensor, high: Tensor, count: Any, last: Tensor) -> Ten
     return where(greater(count, 1), several, 0.5 * (low + high))
 
 
-@late
+@deferrable
 def crop_and_resize(
     image: TensorLike, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
     extrapolation_value: Any = 0.0, name: str | None = None,
@@ -156,7 +156,7 @@ def _mapped(at: Tensor, side: Any, mode: str) -> Tensor:
     return clip_by_value(at, 0.0, length - 1.0)
 
 
-@late
+@deferrable
 def projective_transform(
     images: TensorLike,
     transforms: Any,

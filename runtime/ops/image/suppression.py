@@ -18,13 +18,13 @@ from runtime.ops.arrays.shape_ops import ensure_shape, expand_dims, reshape, squ
 from runtime.ops.arrays.sorting import argsort
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, scalar_int
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply
 from runtime.ops.elementwise.arithmetic import clip_by_value, maximum, minimum
 from runtime.ops.elementwise.compare import less, where
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.elementwise.special import nextafter
 from runtime.ops.image.checks import of_rank
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
@@ -269,7 +269,7 @@ def _padded(x: Tensor, size: Any) -> Tensor:
     return ensure_shape(longer, [*x._shape[:-1], size if isinstance(size, int) else None])  # type: ignore[index]
 
 
-@late
+@deferrable
 def non_max_suppression_padded(
     boxes: TensorLike, scores: TensorLike, max_output_size: Any, iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"), pad_to_max_output_size: bool = False, name: str | None = None,

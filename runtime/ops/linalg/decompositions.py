@@ -15,9 +15,9 @@ from runtime.ops.arrays.gather import gather
 from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.reduce import reduce_sum
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.complex_numbers import conj, real
-from runtime.ops.late import late
 from runtime.ops.linalg.diagonals import diag, set_diag
 from runtime.ops.linalg.matrix_products import adjoint, diag_part, matmul, matrix_transpose
 from runtime.ops.linalg.solvers import need_matrices, solve, triangle, triangular_solve, wide
@@ -83,7 +83,7 @@ class Lu(NamedTuple):
     p: Tensor
 
 
-@late
+@deferrable
 def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues (in no order) and eigenvectors (columns of length 1) of square matrices; both are complex."""
     x = convert_to_tensor(tensor)
@@ -91,13 +91,13 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     return apply(_EIG, (x,))
 
 
-@late
+@deferrable
 def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The eigenvalues of square matrices, complex, in no order."""
     return eig(tensor)[0]
 
 
-@late
+@deferrable
 def eigh_tridiagonal(
     alpha: Any, beta: Any, eigvals_only: bool = True, select: str = "a", select_range: Any = None, tol: Any = None,
     name: str | None = None,
@@ -170,7 +170,7 @@ _LU = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def lu(input: Any, output_idx_type: DTypeLike = dtypes.int32, name: str | None = None) -> Lu:
     """(lu, p): the strict lower triangle of lu is L (with ones on its diagonal), the rest U, and L @ U = input[p].
 
@@ -181,7 +181,7 @@ def lu(input: Any, output_idx_type: DTypeLike = dtypes.int32, name: str | None =
     return Lu(*apply(_LU, (x,), {"dtype": dtypes.as_dtype(output_idx_type)}))
 
 
-@late
+@deferrable
 def lu_solve(
     lower_upper: Any, perm: Any, rhs: TensorLike, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
@@ -192,7 +192,7 @@ def lu_solve(
     return triangular_solve(packed, triangular_solve(_unit_lower(packed), ordered), lower=False)
 
 
-@late
+@deferrable
 def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The inverse of A, given the result of `lu(A)`."""
     packed = convert_to_tensor(lower_upper)
@@ -200,7 +200,7 @@ def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, 
     return lu_solve(packed, perm, creation.eye(size, batch_shape=batch or None, dtype=packed.dtype))
 
 
-@late
+@deferrable
 def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """A, given the result of `lu(A)`."""
     packed, order = convert_to_tensor(lower_upper), convert_to_tensor(perm)
@@ -280,7 +280,7 @@ def _compact(diagonals: Any, form: str) -> Tensor:
     raise ValueError(f"Unrecognized diagonals_format: {form}")
 
 
-@late
+@deferrable
 def tridiagonal_solve(
     diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", transpose_rhs: bool = False,
     conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True,
@@ -304,7 +304,7 @@ def tridiagonal_solve(
     return call("squeeze", x, axis=(len(x._shape) - 1,)) if vector else x
 
 
-@late
+@deferrable
 def tridiagonal_matmul(
     diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
 ) -> Tensor:
@@ -341,7 +341,7 @@ _LOGM = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def logm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal logarithm of complex square matrices: X with expm(X) = input. As in TensorFlow, no gradient."""
     x = convert_to_tensor(input)

@@ -13,9 +13,9 @@ import numpy as np
 from runtime import dtypes, errors
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor, int_list, operands
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise.compare import where
-from runtime.ops.late import late
 from runtime.ops.linalg import matrices, matrix_products
 from runtime.ops.rules import brackets, dims, shape_attr
 from runtime.tensor import Tensor, TensorLike
@@ -75,7 +75,7 @@ def _taken(x: Tensor, axes: int, table: np.ndarray, filling: Any) -> Tensor:
     return found if (table >= 0).all() else where(table >= 0, found, filling)
 
 
-@late
+@deferrable
 def diag_part(
     input: TensorLike, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
@@ -94,7 +94,7 @@ def diag_part(
     return _taken(x, 2, table[0] if low == high else table, _filling(padding_value, x))
 
 
-@late
+@deferrable
 def diag(
     diagonal: TensorLike,
     name: str | None = "diag",
@@ -151,7 +151,7 @@ def _inverse(table: np.ndarray, rows: int, columns: int) -> np.ndarray:
     return result.reshape(rows, columns)
 
 
-@late
+@deferrable
 def set_diag(
     input: TensorLike, diagonal: TensorLike, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:

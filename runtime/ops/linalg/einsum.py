@@ -16,8 +16,8 @@ import numpy as np
 from runtime import errors
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, operands
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.linalg.matrix_products import diag_part
 from runtime.ops.rules import brackets, need_same_dtype, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
@@ -146,7 +146,7 @@ def _check_sizes(named: str, equation: str, shapes: Sequence[Any], terms: Sequen
                 )
 
 
-@late
+@deferrable
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """The sum of products that `equation` describes: "ij,jk->ik" is a product of matrices; `...` stands for a batch.
 

@@ -14,11 +14,11 @@ from runtime.ops.arrays.reduce import reduce_max, reduce_sum
 from runtime.ops.arrays.scatter import IndexedSlices
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise.arithmetic import abs as absolute
 from runtime.ops.elementwise.compare import logical_and, logical_or, where
 from runtime.ops.elementwise.complex_numbers import conj
-from runtime.ops.late import late
 from runtime.ops.linalg.matrix_products import diag, diag_part
 from runtime.ops.linalg.spectral import svd
 from runtime.ops.rules import brackets, dims
@@ -32,7 +32,7 @@ def _distance(matrix: Any) -> Tensor:
     return creation.range(columns) - call("expand_dims", creation.range(rows), axis=(1,))
 
 
-@late
+@deferrable
 def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """The diagonal with `num_lower` bands below and `num_upper` bands above it, zeros elsewhere; negative: all
     bands."""
@@ -70,7 +70,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0) -> T
     return where(call("equal", _distance(x), convert_to_tensor(0)), spread, x)
 
 
-@late
+@deferrable
 def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     """The cross product of vectors of 3 elements along the last dimension. Raises InvalidArgumentError for others."""
     x, y = operands("Cross", a, b)
@@ -83,7 +83,7 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     return stack(parts, -1)
 
 
-@late
+@deferrable
 def norm(
     tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None
 ) -> Tensor:
@@ -138,7 +138,7 @@ def _matrix_norm(x: Tensor, ord: Any, axis: tuple, keep: bool) -> Tensor:
     return total if keep else call("squeeze", total, axis=tuple(sorted((rows, columns))))
 
 
-@late
+@deferrable
 def normalize(
     tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -151,7 +151,7 @@ def normalize(
 # --- clipping by norm ----------------------------------------------------------------------------------------------
 
 
-@late
+@deferrable
 def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor:
     """t, scaled down to the Euclidean norm `clip_norm` (over `axes`) if its norm is larger."""
     x = convert_to_tensor(t)
@@ -164,7 +164,7 @@ def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | No
     return x * limit / call("maximum", length, limit)
 
 
-@late
+@deferrable
 def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     """The Euclidean norm of all elements of several tensors; None entries don't count, and of `IndexedSlices` the
     values."""
@@ -180,7 +180,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     return call("sqrt", total)
 
 
-@late
+@deferrable
 def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:

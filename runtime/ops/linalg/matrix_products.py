@@ -12,9 +12,9 @@ from runtime.ops import blas
 from runtime.ops.arrays import creation
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, mismatch, operands
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.complex_numbers import conj
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product, shape_attr, unbroadcast
 from runtime.ops.table import OpDef, Sample, register
 from runtime.shapes import broadcast
@@ -113,7 +113,7 @@ MATMUL = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def matmul(
     a: TensorLike,
     b: TensorLike,
@@ -149,7 +149,7 @@ def matmul(
     return apply(MATMUL, (x, y), flips)
 
 
-@late
+@deferrable
 def matvec(
     a: TensorLike,
     b: TensorLike,
@@ -166,7 +166,7 @@ def matvec(
     return call("squeeze", product, axis=(known_rank(product, "matvec") - 1,))
 
 
-@late
+@deferrable
 def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = False) -> Tensor:
     """The last two dimensions swapped, and conjugated if asked. Raises ValueError for a rank below 2."""
     x = convert_to_tensor(a)
@@ -177,13 +177,13 @@ def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = F
     return conj(swapped) if conjugate else swapped
 
 
-@late
+@deferrable
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The conjugate transpose of matrices in the last two dimensions. Raises ValueError for a rank below 2."""
     return matrix_transpose(matrix, conjugate=True)
 
 
-@late
+@deferrable
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """The sum over pairs of axes: `axes` of a's last and b's first, or two lists of axes.
 
@@ -215,7 +215,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
     return call("reshape", matmul(rows, columns), *extra, shape=shape)
 
 
-@late
+@deferrable
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the diagonal of matrices in the last two dimensions."""
     matrix = convert_to_tensor(x)

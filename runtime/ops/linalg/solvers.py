@@ -16,10 +16,10 @@ from runtime.ops.arrays import creation
 from runtime.ops.arrays.reduce import reduce_sum
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.complex_numbers import conj, real
-from runtime.ops.late import late
 from runtime.ops.linalg.cofactors import cofactors
 from runtime.ops.linalg.matrix_products import adjoint as conjugate_transpose
 from runtime.ops.linalg.matrix_products import diag, diag_part, matmul, matrix_transpose
@@ -158,7 +158,7 @@ def _one_matrix(row: OpDef, matrix: Any) -> Tensor:
     return apply(row, (x,))
 
 
-@late
+@deferrable
 def det(input: TensorLike, name: str | None = None) -> Tensor:
     """The determinant of square matrices in the last two dimensions."""
     return _one_matrix(DET, input)
@@ -171,7 +171,7 @@ class LogMatrixDeterminant(NamedTuple):
     log_abs_determinant: Tensor
 
 
-@late
+@deferrable
 def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
     """The sign of the determinant and the logarithm of its absolute value, finite where the determinant overflows."""
     x = convert_to_tensor(input)
@@ -179,14 +179,14 @@ def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
     return LogMatrixDeterminant(*apply(SLOGDET, (x,)))
 
 
-@late
+@deferrable
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of positive definite matrices."""
     factor = cholesky(matrix)
     return reduce_sum(call("log", real(diag_part(factor))), -1) * 2
 
 
-@late
+@deferrable
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of square matrices, or of their conjugate transposes.
 
@@ -303,7 +303,7 @@ def _batched_pair(label: str, matrix: Any, rhs: Any) -> tuple[Any, Any]:
     return a + spot, b + spot
 
 
-@late
+@deferrable
 def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """x with matrix @ x = rhs (or the conjugate transpose of matrix). Shapes [..., n, n] and [..., n, k].
 
@@ -315,7 +315,7 @@ def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str 
     return apply(SOLVE, (a, b), {"adjoint": bool(adjoint)})
 
 
-@late
+@deferrable
 def triangular_solve(
     matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
@@ -365,19 +365,19 @@ CHOLESKY = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     """The lower triangular L with L @ L.T = input. Raises InvalidArgumentError if it isn't positive definite."""
     return _one_matrix(CHOLESKY, input)
 
 
-@late
+@deferrable
 def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
     """x with A @ x = rhs, given the Cholesky factor of A."""
     return triangular_solve(chol, triangular_solve(chol, rhs), adjoint=True)
 
 
-@late
+@deferrable
 def lstsq(
     matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
@@ -433,7 +433,7 @@ PINV = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def pinv(a: TensorLike, rcond: float | None = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse; singular values below rcond times the largest count as 0."""
     x = convert_to_tensor(a)

@@ -12,10 +12,10 @@ from runtime import dtypes, errors
 from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.reduce import reduce_max, reduce_sum
 from runtime.ops.convert import check_kind, convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.compare import equal, where
 from runtime.ops.elementwise.complex_numbers import conj, real
-from runtime.ops.late import late
 from runtime.ops.linalg.matrix_products import adjoint, diag, diag_part, matmul
 from runtime.ops.linalg.solvers import need_matrices, triangle, wide
 from runtime.ops.rules import dims
@@ -109,7 +109,7 @@ class Qr(NamedTuple):
     r: Tensor
 
 
-@late
+@deferrable
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Qr:
     """input = q @ r, q with orthonormal columns, r upper triangular."""
     x = convert_to_tensor(input)
@@ -213,7 +213,7 @@ SVD = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """s, u, v with tensor = u @ diag(s) @ v.T (v.H for complex numbers); only s without `compute_uv`."""
     x = convert_to_tensor(tensor)
@@ -271,7 +271,7 @@ EIGH = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices (by their lower triangle)."""
     x = convert_to_tensor(tensor)
@@ -279,7 +279,7 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     return apply(EIGH, (x,), {"compute_v": True})
 
 
-@late
+@deferrable
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
     """Eigenvalues of symmetric matrices, in ascending order."""
     x = convert_to_tensor(tensor)
@@ -320,7 +320,7 @@ EXPM = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def expm(input: TensorLike, name: str | None = None) -> Tensor:
     """The matrix exponential of square matrices."""
     x = convert_to_tensor(input)
@@ -380,7 +380,7 @@ register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal square root of square matrices: X with X @ X = input.
 
@@ -391,7 +391,7 @@ def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
     return apply(SQRTM, (x,))
 
 
-@late
+@deferrable
 def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """How many singular values are above `tol` (default: rounding errors of the largest), int32."""
     s = svd(a, compute_uv=False)
@@ -402,7 +402,7 @@ def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, nam
     return reduce_sum(call("cast", s > tol, dtype=dtypes.int32), -1)
 
 
-@late
+@deferrable
 def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of twice the rank with `diagonal` on its diagonal."""
     x = convert_to_tensor(diagonal)
@@ -413,7 +413,7 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     return call("reshape", flat, shape=(*sizes, *sizes))
 
 
-@late
+@deferrable
 def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     """The diagonal of a tensor of even rank whose two halves have the same shape."""
     x = convert_to_tensor(input)

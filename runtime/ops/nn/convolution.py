@@ -18,8 +18,8 @@ from runtime.ops.arrays.joining import concat, split
 from runtime.ops.arrays.reduce import reduce_max, reduce_sum
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, operands, shape_args
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.nn.depthwise import DEPTHWISE
 from runtime.ops.nn.patches import Padding
 from runtime.ops.nn.window_products import CONVOLUTION, CONVOLUTION_INPUT_GRAD
@@ -99,7 +99,7 @@ def _convolve(x: Tensor, filters: Tensor, strides: Any, rates: Any, padding: Pad
     return apply(CONVOLUTION, (x, filters), attrs)
 
 
-@late
+@deferrable
 def convolution(
     input: TensorLike, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None,
     dilations: Any = None, name: str | None = None,
@@ -133,7 +133,7 @@ def convolution(
     return _from_last(concat([_convolve(part, weights, *attrs) for part, weights in parts], -1), first)
 
 
-@late
+@deferrable
 def conv1d(
     input: TensorLike, filters: Any, stride: Any = None, padding: Any = "VALID", data_format: str | None = "NWC",
     dilations: Any = None, name: str | None = None, strides: Any = None,
@@ -179,13 +179,13 @@ def _public(count: int) -> Convolution:
 
     conv.__name__ = conv.__qualname__ = f"conv{count}d"
     conv.__doc__ = f"`convolution` over {count} space dimensions."
-    return late(conv)
+    return deferrable(conv)
 
 
 conv2d, conv3d = _public(2), _public(3)
 
 
-@late
+@deferrable
 def conv_transpose(
     input: TensorLike,
     filters: Any,
@@ -229,13 +229,13 @@ def _public_transpose(count: int) -> TransposedConvolution:
 
     transposed.__name__ = transposed.__qualname__ = f"conv{count}d_transpose"
     transposed.__doc__ = f"`conv_transpose` over {count} space dimension{'s' if count > 1 else ''}."
-    return late(transposed)
+    return deferrable(transposed)
 
 
 conv1d_transpose, conv2d_transpose, conv3d_transpose = (_public_transpose(n) for n in (1, 2, 3))
 
 
-@late
+@deferrable
 def depthwise_conv2d(
     input: TensorLike, filter: Any, strides: Any, padding: Any, data_format: str | None = None, dilations: Any = None,
     name: str | None = None,
@@ -264,7 +264,7 @@ def _reshaped(x: Tensor, *sizes: Any) -> Tensor:
     return call("reshape", x, *extra, shape=shape)
 
 
-@late
+@deferrable
 def separable_conv2d(
     input: TensorLike, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
     data_format: str | None = None, dilations: Any = None, name: str | None = None,
@@ -293,7 +293,7 @@ def _pooled(
     return _from_last(reduce(_to_last(x, first), attrs), first)
 
 
-@late
+@deferrable
 def max_pool(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
     dilations: Any = 1,
@@ -316,7 +316,7 @@ def _average(x: Tensor, attrs: dict) -> Tensor:
     return reduce_sum(call("patches", x, fill=0, **attrs), axis) / counts
 
 
-@late
+@deferrable
 def avg_pool(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None,
     dilations: Any = 1,
@@ -327,7 +327,7 @@ def avg_pool(
     return _pooled(x, ksize, strides, padding, data_format, _average, dilations)
 
 
-@late
+@deferrable
 def pool(
     input: TensorLike, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
     data_format: str | None = None, dilations: Any = None, name: str | None = None,
@@ -346,7 +346,7 @@ max_pool1d = max_pool2d = max_pool3d = max_pool
 avg_pool1d = avg_pool2d = avg_pool3d = avg_pool
 
 
-@late
+@deferrable
 def extract_patches(
     images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: Any, name: str | None = None
 ) -> Tensor:

@@ -12,8 +12,8 @@ import numpy as np
 
 from runtime.ops.arrays.rearrange import pad, reverse
 from runtime.ops.convert import convert_to_tensor, operands
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.elementwise.arithmetic import maximum
-from runtime.ops.late import late
 from runtime.ops.nn.convolution import conv2d, conv2d_transpose
 from runtime.tensor import Tensor, TensorLike
 
@@ -24,7 +24,7 @@ def _pair(value: Sequence[int], what: str) -> tuple[int, int]:
     return int(value[1]), int(value[2])
 
 
-@late
+@deferrable
 def dilation2d(
     input: TensorLike, filters: Any, strides: Sequence[int], padding: str, data_format: str, dilations: Sequence[int],
     name: str | None = None,
@@ -73,7 +73,7 @@ def dilation2d(
     return result
 
 
-@late
+@deferrable
 def erosion2d(
     value: TensorLike, filters: Any, strides: Sequence[int], padding: str, data_format: str, dilations: Sequence[int],
     name: str | None = None,
@@ -91,7 +91,7 @@ def atrous_conv2d(value: TensorLike, filters: Any, rate: int, padding: str, name
     return conv2d(value, filters, 1, padding, dilations=rate)
 
 
-@late
+@deferrable
 def atrous_conv2d_transpose(
     value: TensorLike, filters: Any, output_shape: Any, rate: int, padding: str, name: str | None = None
 ) -> Tensor:

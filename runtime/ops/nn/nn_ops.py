@@ -12,11 +12,11 @@ from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
 from runtime.ops.convert import check_kind, convert_to_tensor, operands
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise import arithmetic
 from runtime.ops.elementwise.compare import where
 from runtime.ops.elementwise.elementary import exp, expm1, log1p, sigmoid
-from runtime.ops.late import late
 from runtime.ops.linalg.matrices import clip_by_norm
 from runtime.ops.random import stateless
 from runtime.ops.random.stateful import uniform
@@ -37,14 +37,14 @@ def _shifted(x: Tensor, axis: Any) -> Tensor:
     return x - call("select", call("is_finite", top), top, convert_to_tensor(0, x.dtype))
 
 
-@late
+@deferrable
 def softmax(logits: TensorLike, axis: Any = -1, name: str | None = None) -> Tensor:
     """exp(logits) / sum(exp(logits)) along `axis`, without overflow."""
     weights = exp(_shifted(_float_logits(logits), axis))
     return weights / reduce.reduce_sum(weights, axis, keepdims=True)
 
 
-@late
+@deferrable
 def log_softmax(logits: TensorLike, axis: Any = -1, name: str | None = None) -> Tensor:
     """The logarithm of `softmax`, without overflow."""
     shifted = _shifted(_float_logits(logits), axis)
@@ -104,7 +104,7 @@ def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     return x / (abs(x) + 1)
 
 
-@late
+@deferrable
 def bias_add(value: TensorLike, bias: Any, data_format: Any = None, name: str | None = None) -> Tensor:
     """value + bias, a vector along the last dimension (the second for data_format "NC...")."""
     x, b = operands("BiasAdd", value, bias)
@@ -119,7 +119,7 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     return reduce.reduce_sum(x * x) * 0.5
 
 
-@late
+@deferrable
 def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """x / sqrt(max(sum(x**2), epsilon)), the sum over `axis`."""
     tensor = convert_to_tensor(x)
@@ -127,7 +127,7 @@ def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: 
     return tensor * call("rsqrt", arithmetic.maximum(total, epsilon))
 
 
-@late
+@deferrable
 def moments(
     x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -143,7 +143,7 @@ def moments(
     return mean if keepdims else reduce.reduce_sum(mean, axes), variance
 
 
-@late
+@deferrable
 def softmax_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, axis: Any = -1, name: str | None = None
 ) -> Tensor:
@@ -155,7 +155,7 @@ def softmax_cross_entropy_with_logits(
     return -reduce.reduce_sum(targets * log_softmax(x, axis), axis)
 
 
-@late
+@deferrable
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """-log_softmax(logits)[label]: `labels` are class numbers, of the shape of `logits` without its last dimension.
 
@@ -202,7 +202,7 @@ def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, na
     return where(positive, x, zero) - x * targets + log1p(exp(where(positive, -x, x)))
 
 
-@late
+@deferrable
 def dropout(
     x: TensorLike, rate: Any, noise_shape: Any = None, seed: int | None = None, name: str | None = None
 ) -> Tensor:
@@ -248,7 +248,7 @@ def _checked_for_dropout(x: Any, rate: Any) -> Tensor:
     return tensor
 
 
-@late
+@deferrable
 def batch_normalization(
     x: TensorLike, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
 ) -> Tensor:
@@ -285,14 +285,14 @@ def log_poisson_loss(
     return result + where(z > 1, stirling, zeros_like(z))
 
 
-@late
+@deferrable
 def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
     """relu(x) and relu(-x) side by side."""
     x = convert_to_tensor(features)
     return concat([call("relu", x), call("relu", -x)], axis)
 
 
-@late
+@deferrable
 def weighted_moments(
     x: TensorLike, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -307,7 +307,7 @@ def weighted_moments(
     return reduce.reduce_sum(mean, axes), reduce.reduce_sum(spread, axes)
 
 
-@late
+@deferrable
 def local_response_normalization(
     input: TensorLike,
     depth_radius: int = 5,
@@ -329,7 +329,7 @@ def local_response_normalization(
     return x / (total * alpha + bias) ** beta
 
 
-@late
+@deferrable
 def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
     """The rows of `params` at `ids`, scaled down to the norm `max_norm` if they are longer."""
     rows = gather_slices(convert_to_tensor(params), convert_to_tensor(ids, dtype_hint=dtypes.int32))

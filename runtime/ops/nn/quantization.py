@@ -12,6 +12,7 @@ from runtime.ops.arrays.creation import zeros_like
 from runtime.ops.arrays.reduce import reduce_sum
 from runtime.ops.arrays.shape_ops import stop_gradient
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.elementwise.compare import (
     equal,
     greater,
@@ -23,7 +24,6 @@ from runtime.ops.elementwise.compare import (
     where,
 )
 from runtime.ops.elementwise.elementary import cast, floor
-from runtime.ops.late import late
 from runtime.ops.rules import brackets
 from runtime.tensor import Tensor
 
@@ -61,7 +61,7 @@ def _quantized(x: Tensor, low: Tensor, high: Tensor, num_bits: int, narrow_range
     return where(ends.empty, finite + stop_gradient(-finite), rounded)
 
 
-@late
+@deferrable
 def fake_quant_with_min_max_args(
     inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
@@ -79,7 +79,7 @@ def fake_quant_with_min_max_args(
     return _quantized(convert_to_tensor(inputs, _FLOAT), ends[0], ends[1], num_bits, narrow_range)
 
 
-@late
+@deferrable
 def fake_quant_with_min_max_vars(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
@@ -97,7 +97,7 @@ def fake_quant_with_min_max_vars(
     return _quantized(convert_to_tensor(inputs, _FLOAT), low, high, num_bits, narrow_range)
 
 
-@late
+@deferrable
 def fake_quant_with_min_max_vars_per_channel(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
@@ -148,7 +148,7 @@ def _gradients(
     )
 
 
-@late
+@deferrable
 def fake_quant_with_min_max_args_gradient(
     gradients: Any, inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
@@ -157,7 +157,7 @@ def fake_quant_with_min_max_args_gradient(
     return _gradients(gradients, inputs, float(min), float(max), num_bits, narrow_range, None).backprops_wrt_input
 
 
-@late
+@deferrable
 def fake_quant_with_min_max_vars_gradient(
     gradients: Any, inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
@@ -166,7 +166,7 @@ def fake_quant_with_min_max_vars_gradient(
     return _gradients(gradients, inputs, min, max, num_bits, narrow_range, None)
 
 
-@late
+@deferrable
 def fake_quant_with_min_max_vars_per_channel_gradient(
     gradients: Any, inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,

@@ -14,9 +14,9 @@ from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.reduce import reduce_any, reduce_sum
 from runtime.ops.arrays.shape_ops import expand_dims, reshape, stop_gradient
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.elementwise.compare import equal, where
 from runtime.ops.elementwise.elementary import cast, log
-from runtime.ops.late import late
 from runtime.ops.linalg.matrix_products import matmul
 from runtime.ops.nn.nn_ops import sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits
 from runtime.ops.random.candidates import log_uniform_candidate_sampler
@@ -40,7 +40,7 @@ def _hits(labels: Tensor, candidates: Tensor) -> Tensor:
     return equal(expand_dims(labels, 2), candidates)
 
 
-@late
+@deferrable
 def compute_accidental_hits(
     true_classes: TensorLike, sampled_candidates: TensorLike, num_true: int, seed: int | None = None,
     name: str | None = None,
@@ -93,7 +93,7 @@ def _logits(
     return logits, stop_gradient(wanted)
 
 
-@late
+@deferrable
 def sampled_softmax_loss(
     weights: Any, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: int, num_classes: int,
     num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = True, seed: int | None = None,
@@ -114,7 +114,7 @@ def sampled_softmax_loss(
     return softmax_cross_entropy_with_logits(wanted, logits)
 
 
-@late
+@deferrable
 def nce_loss(
     weights: Any, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: int, num_classes: int,
     num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = False, name: str = "nce_loss",

@@ -10,14 +10,14 @@ from runtime.dtypes import DTypeLike
 from runtime.ops.arrays import creation
 from runtime.ops.arrays.reduce import argmax, reduce_sum
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import call
-from runtime.ops.late import late
 from runtime.ops.nn.convolution import max_pool, per_dimension, read_padding
 from runtime.ops.rules import brackets, dims, product, shape_attr
 from runtime.tensor import Tensor, TensorLike
 
 
-@late
+@deferrable
 def sufficient_statistics(
     x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
@@ -33,7 +33,7 @@ def sufficient_statistics(
     return count, reduce_sum(moved, along, keepdims), reduce_sum(moved * moved, along, keepdims), offset
 
 
-@late
+@deferrable
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -52,7 +52,7 @@ class MaxPoolWithArgmax(NamedTuple):
     argmax: Tensor
 
 
-@late
+@deferrable
 def max_pool_with_argmax(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC",
     output_dtype: DTypeLike = dtypes.int64, include_batch_in_index: bool = False, name: str | None = None,

@@ -17,9 +17,9 @@ from runtime.ops.arrays import creation, reduce, scan, shape_ops, sorting
 from runtime.ops.arrays.gather import gather
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import name_in_files
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise import compare, elementary
-from runtime.ops.late import name_in_files
 from runtime.ops.linalg import matrices, matrix_products, solvers, spectral
 from runtime.ops.linalg.einsum import einsum
 from runtime.ops.linalg.matrix_products import tensordot

@@ -15,8 +15,8 @@ import numpy as np
 from runtime.context import ctx
 from runtime.dtypes import DType, as_dtype
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
+from runtime.ops.deferred_calls import name_in_files, with_deferral
 from runtime.ops.elementwise.elementary import cast
-from runtime.ops.late import deferrable, name_in_files
 from runtime.ops.numpy import ufuncs
 from runtime.ops.numpy.array_functions import FUNCTIONS
 from runtime.ops.numpy.protocol import as_array, contains_symbolic, fits, is_watched, refuse, without_defaults
@@ -83,7 +83,7 @@ def _function(name: str) -> Callable[..., Any]:
         is_staged = contains_symbolic(operands)
         watched = not is_staged and any(map(is_watched, operands))
         if own is not None and _has_tensor(operands):
-            run = own if ctx.builder is None else deferrable(own)
+            run = own if ctx.builder is None else with_deferral(own)
             if fits(own, args, options):
                 return run(*map(_plain_dtype, args), **options)
             dtype = options.pop("dtype", None)

@@ -19,7 +19,7 @@ import numpy as np
 from runtime.context import ctx
 from runtime.device import gpu_in_dlpack
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
-from runtime.ops.late import deferrable
+from runtime.ops.deferred_calls import with_deferral
 from runtime.ops.numpy import array_making, complex_functions, shape_functions, ufuncs  # noqa: F401 - they register their functions
 from runtime.ops.numpy.array_functions import FUNCTIONS
 from runtime.tensor import DeviceTensor, EagerTensor, SymbolicTensor, Tensor, eager
@@ -159,7 +159,7 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: dic
     options = without_defaults(kwargs)
     own = None if _is_plain((*args, *kwargs.values())) else FUNCTIONS.get(function)
     if own is not None and fits(own, args, options):
-        return (own if ctx.builder is None else deferrable(own))(*args, **options)
+        return (own if ctx.builder is None else with_deferral(own))(*args, **options)
     if any(contains_symbolic(v) for v in (*args, *kwargs.values())):
         raise refuse(function, "there is no op for it" if own is None else "not with these arguments")
     return function(*[as_array(v) for v in args], **{k: as_array(v) for k, v in kwargs.items()})

@@ -13,9 +13,9 @@ from runtime.ops.arrays.creation import range as range_
 from runtime.ops.arrays.reduce import reduce_all
 from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply
 from runtime.ops.elementwise.elementary import cast, expm1, log, log1p
-from runtime.ops.late import late
 from runtime.ops.random import philox, stateful, stateless
 from runtime.ops.rules import brackets, dims
 from runtime.ops.table import OpDef, register
@@ -101,7 +101,7 @@ def _sampled(
     return CandidateSampler(found, expected(known), expected(found))
 
 
-@late
+@deferrable
 def uniform_candidate_sampler(
     true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int | None = None,
     name: str | None = None,
@@ -116,7 +116,7 @@ def uniform_candidate_sampler(
     return _sampled("uniform", true_classes, num_true, num_sampled, unique, range_max, seed)
 
 
-@late
+@deferrable
 def log_uniform_candidate_sampler(
     true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int | None = None,
     name: str | None = None,
@@ -126,7 +126,7 @@ def log_uniform_candidate_sampler(
     return _sampled("log_uniform", true_classes, num_true, num_sampled, unique, range_max, seed)
 
 
-@late
+@deferrable
 def all_candidate_sampler(
     true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, seed: int | None = None,
     name: str | None = None,

@@ -29,8 +29,8 @@ from runtime.context import ctx
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.random import philox
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
@@ -372,7 +372,7 @@ RANDOM_INTEGERS = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def _drawn(row: OpDef, shape: Any, dtype: DType, seed: Any, *inputs: Tensor) -> Tensor:
     attr, holes = shape_args(shape)
     return apply(row, (*inputs, *holes), _seeded(seed, shape=attr, dtype=dtype))
@@ -439,7 +439,7 @@ RANDOM_TRUNCATED = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
     """The rows of a tensor in random order."""
     x = convert_to_tensor(value)

@@ -15,10 +15,10 @@ from runtime import dtypes, errors
 from runtime.dtypes import DType, DTypeLike
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor, fill_holes, shape_args, static_value
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import elementary
 from runtime.ops.elementwise.arithmetic import maximum
-from runtime.ops.late import late
 from runtime.ops.random import philox, philox_samplers
 from runtime.ops.rules import dims, product, unbroadcast
 from runtime.ops.table import OPS, OpDef, Sample, register
@@ -256,7 +256,7 @@ PERMUTATION = register(
 # --- distributions, of a state -------------------------------------------------------------------------------------
 
 
-@late
+@deferrable
 def drawn(row: OpDef, state: Tensor, shape: Any, dtype: DType, *bounds: Tensor) -> Tensor:
     attr, holes = shape_args(shape)
     return apply(row, (state, *bounds, *holes), {"shape": attr, "dtype": dtype})
@@ -287,7 +287,7 @@ def normal(state: Tensor, shape: Any, mean: Any, stddev: Any, dtype: DTypeLike, 
     return drawn(row, state, shape, kind) * convert_to_tensor(stddev, kind) + convert_to_tensor(mean, kind)
 
 
-@late
+@deferrable
 def gamma(state: Tensor, shape: Any, alpha: Any, beta: Any, dtype: DTypeLike) -> Tensor:
     """`alpha` and `beta` broadcast to the last dimensions of `shape`."""
     kind = _float(dtype)
@@ -297,13 +297,13 @@ def gamma(state: Tensor, shape: Any, alpha: Any, beta: Any, dtype: DTypeLike) ->
     return maximum(numbers, convert_to_tensor(float(dtypes.finfo(kind).tiny), kind))
 
 
-@late
+@deferrable
 def poisson(state: Tensor, shape: Any, lam: Any, dtype: DTypeLike) -> Tensor:
     rate = call("cast", convert_to_tensor(lam), dtype=dtypes.float64)
     return drawn(POISSON, state, shape, dtypes.as_dtype(dtype), rate)
 
 
-@late
+@deferrable
 def binomial(state: Tensor, shape: Any, counts: Any, probs: Any, dtype: DTypeLike) -> Tensor:
     """`counts` and `probs` broadcast to the last dimensions of `shape`."""
     trials, odds = (call("cast", convert_to_tensor(each), dtype=dtypes.float64) for each in (counts, probs))
@@ -311,7 +311,7 @@ def binomial(state: Tensor, shape: Any, counts: Any, probs: Any, dtype: DTypeLik
     return drawn(BINOMIAL, state, shape, dtypes.as_dtype(dtype), trials, odds)
 
 
-@late
+@deferrable
 def categorical(start: Callable[[Any], Tensor], logits: Any, num_samples: Any, dtype: DTypeLike) -> Tensor:
     """start: gives the state, from how many numbers of a stream are used up."""
     x = convert_to_tensor(logits)
@@ -327,7 +327,7 @@ def categorical(start: Callable[[Any], Tensor], logits: Any, num_samples: Any, d
     return found
 
 
-@late
+@deferrable
 def shuffled(state: Tensor, value: Any) -> Tensor:
     x = convert_to_tensor(value)
     known_rank(x, "shuffle")

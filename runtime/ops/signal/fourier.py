@@ -18,9 +18,9 @@ from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.rearrange import roll
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import check_kind, convert_to_tensor, int_list, scalar_int
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.compare import equal, logical_or, where
-from runtime.ops.late import late
 from runtime.ops.rules import brackets, dims, product
 from runtime.ops.table import OpDef, Sample, register
 from runtime.tensor import Tensor, TensorLike
@@ -99,7 +99,7 @@ def _transform(row: OpDef, name: str, rank: int, doc: str) -> Transform:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} Complex numbers; raises InvalidArgumentError for others and for a smaller rank."
-    return late(function)
+    return deferrable(function)
 
 
 fft = _transform(_FFT, "fft", 1, "The Fourier transform over the last dimension.")
@@ -236,7 +236,7 @@ def _forward_real(rank: int, name: str) -> RealTransform:
         f"The Fourier transform of real numbers over the last {rank} dimension(s): n // 2 + 1 coefficients of the "
         "last one.\n\n    fft_length: the points of each dimension, which is cropped or zero-padded.\n "
     )
-    return late(function)
+    return deferrable(function)
 
 
 def _backward_real(rank: int, name: str) -> RealTransform:
@@ -256,20 +256,20 @@ def _backward_real(rank: int, name: str) -> RealTransform:
         f"The inverse of the transform of real numbers over the last {rank} dimension(s).\n\n    fft_length: the "
         "points of each dimension; the default for the last one is 2 (n - 1) for n coefficients.\n    "
     )
-    return late(function)
+    return deferrable(function)
 
 
 rfft, rfft2d, rfft3d = _forward_real(1, "rfft"), _forward_real(2, "rfft2d"), _forward_real(3, "rfft3d")
 irfft, irfft2d, irfft3d = _backward_real(1, "irfft"), _backward_real(2, "irfft2d"), _backward_real(3, "irfft3d")
 
 
-@late
+@deferrable
 def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """Moves the zero frequency to the middle of the axes (all by default)."""
     return _shifted(x, axes, 1)
 
 
-@late
+@deferrable
 def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """The inverse of `fftshift`."""
     return _shifted(x, axes, -1)
@@ -327,7 +327,7 @@ _DCT = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def dct(
     input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None
 ) -> Tensor:
@@ -352,7 +352,7 @@ def dct(
     return apply(_DCT, (x,), {"type": type, "norm": norm})
 
 
-@late
+@deferrable
 def idct(
     input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: Any = None
 ) -> Tensor:

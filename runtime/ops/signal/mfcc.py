@@ -12,7 +12,7 @@ from runtime.dtypes import DTypeLike
 from runtime.ops.arrays.joining import concat, split
 from runtime.ops.arrays.rearrange import reverse
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.late import late
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.signal.fourier import dct
 from runtime.ops.signal.stft import frame, overlap_and_add, vorbis_window
 from runtime.tensor import Tensor
@@ -26,7 +26,7 @@ def _windowed(frames: Tensor, length: int, window_fn: Window | None) -> Tensor:
     return frames * window_fn(length, dtype=frames.dtype)
 
 
-@late
+@deferrable
 def mdct(
     signals: Any, frame_length: int, window_fn: Window | None = vorbis_window, pad_end: bool = False,
     norm: str | None = None, name: str | None = None,
@@ -45,7 +45,7 @@ def mdct(
     return dct(concat([-reverse(c, [-1]) - d, a - reverse(b, [-1])], -1), type=4, norm=norm)
 
 
-@late
+@deferrable
 def inverse_mdct(
     mdcts: Any, window_fn: Window | None = vorbis_window, norm: str | None = None, name: str | None = None
 ) -> Tensor:
@@ -95,7 +95,7 @@ def linear_to_mel_weight_matrix(
     return convert_to_tensor(np.pad(np.maximum(0.0, weights), [[1, 0], [0, 0]]).astype(dtypes.as_dtype(dtype).np))
 
 
-@late
+@deferrable
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
     """The cepstral coefficients of log mel spectrograms [..., bins]: their cosine transform over sqrt(2 bins).
 

@@ -15,8 +15,8 @@ from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.segments import unsorted_segment_sum
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor, scalar_int
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import call
-from runtime.ops.late import late
 from runtime.ops.rules import dims
 from runtime.ops.signal.fourier import irfft, rfft
 from runtime.tensor import Tensor
@@ -41,7 +41,7 @@ def _size(value: Any) -> Tensor:
     return convert_to_tensor(value, dtypes.int32)
 
 
-@late
+@deferrable
 def frame(
     signal: Any,
     frame_length: Any,
@@ -74,7 +74,7 @@ def frame(
     return call("gather", x, starts + creation.range(length), axis=axis)
 
 
-@late
+@deferrable
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
     """The sum of frames that begin `frame_step` apart: [..., n, length] gives [..., (n - 1) frame_step + length]."""
     x = convert_to_tensor(signal)
@@ -108,7 +108,7 @@ def _raised_cosine(a: float, b: float, window_length: Any, periodic: bool, dtype
     return a - b * call("cos", angle)
 
 
-@late
+@deferrable
 def hann_window(
     window_length: Any, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
@@ -116,7 +116,7 @@ def hann_window(
     return _raised_cosine(0.5, 0.5, window_length, periodic, dtype)
 
 
-@late
+@deferrable
 def hamming_window(
     window_length: Any, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
@@ -124,7 +124,7 @@ def hamming_window(
     return _raised_cosine(0.54, 0.46, window_length, periodic, dtype)
 
 
-@late
+@deferrable
 def kaiser_window(
     window_length: Any, beta: float = 12.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
@@ -133,7 +133,7 @@ def kaiser_window(
     return convert_to_tensor(np.kaiser(length, float(beta)).astype(dtypes.as_dtype(dtype).np))
 
 
-@late
+@deferrable
 def kaiser_bessel_derived_window(
     window_length: Any, beta: float = 12.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
@@ -144,7 +144,7 @@ def kaiser_bessel_derived_window(
     return convert_to_tensor(np.concatenate([side, side[::-1]]).astype(dtypes.as_dtype(dtype).np))
 
 
-@late
+@deferrable
 def vorbis_window(window_length: Any, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """The power-complementary window of Vorbis: sin(pi / 2 sin(pi (k + 0.5) / n) ** 2)."""
     length = _known(window_length, "window_length")
@@ -159,7 +159,7 @@ def _enclosing_power_of_two(value: int) -> int:
     return 1 << max(0, value - 1).bit_length()
 
 
-@late
+@deferrable
 def stft(
     signals: Any,
     frame_length: Any,
@@ -182,7 +182,7 @@ def stft(
     return rfft(frames, [points])
 
 
-@late
+@deferrable
 def inverse_stft(
     stfts: Any,
     frame_length: Any,

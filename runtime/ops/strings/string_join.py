@@ -11,8 +11,8 @@ import numpy as np
 
 from runtime import dtypes, errors
 from runtime.ops.convert import convert_to_tensor, scalar_int
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply
-from runtime.ops.late import late
 from runtime.ops.strings.string_ops import string_vector
 from runtime.ops.strings.tensor_format import format_tensor
 from runtime.ops.table import OpDef, register
@@ -99,7 +99,7 @@ SEGMENT_JOIN = register(
 )
 
 
-@late
+@deferrable
 def unsorted_segment_join(
     inputs: Any, segment_ids: TensorLike, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:

@@ -19,8 +19,8 @@ from runtime import dtypes, errors
 from runtime.dtypes import DTypeLike
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor, operands
+from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
-from runtime.ops.late import late
 from runtime.ops.rules import broadcast_types
 from runtime.ops.strings import hashes
 from runtime.ops.table import OpDef, Sample, register
@@ -409,7 +409,7 @@ ENCODE = register(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def unicode_encode(
     input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
 ) -> Any:
@@ -474,7 +474,7 @@ REDUCE_JOIN = _row(
 )  # fmt: skip
 
 
-@late
+@deferrable
 def reduce_join(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
 ) -> Tensor:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.making import add_op, constant_node, known_array
+from runtime.graph.node_helpers import add_op, constant_node, known_array
 from runtime.types import TensorType
 
 

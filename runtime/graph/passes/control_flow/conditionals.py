@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.graph.ir import Graph, Node, Substitution, Value
-from runtime.graph.making import constant_node
+from runtime.graph.node_helpers import constant_node
 
 
 def simplify_conditionals(graph: Graph) -> None:

@@ -14,7 +14,7 @@ results may differ in their last bits.
 from __future__ import annotations
 
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.making import add_op, known_array
+from runtime.graph.node_helpers import add_op, known_array
 from runtime.graph.structural import CONSTANT
 from runtime.types import TensorType
 

@@ -19,7 +19,7 @@ from runtime import dtypes
 from runtime.dataclass import dataclass
 from runtime.dtypes import DType
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.making import add_op, constant_node, known_array
+from runtime.graph.node_helpers import add_op, constant_node, known_array
 from runtime.types import StackType, TensorType, Type
 
 _MOST_FACTORS = 8

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from runtime import dtypes
 from runtime.graph.ir import Graph, Node, Value
-from runtime.graph.making import known_array
+from runtime.graph.node_helpers import known_array
 from runtime.ops.table import OPS
 from runtime.types import TensorType
 

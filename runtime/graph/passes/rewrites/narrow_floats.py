@@ -18,7 +18,7 @@ import numpy as np
 
 from runtime import dtypes
 from runtime.graph.ir import Graph, Substitution, Value, copy_graph
-from runtime.graph.making import add_op, constant_node, known_array
+from runtime.graph.node_helpers import add_op, constant_node, known_array
 from runtime.types import TensorType, Type
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_nodes
-from runtime.graph.making import add_op
+from runtime.graph.node_helpers import add_op
 from runtime.ops.arrays.slicing import FULL
 from runtime.ops.nn.window_products import ATTRS
 from runtime.types import TensorType

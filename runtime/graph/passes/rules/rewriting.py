@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from runtime.graph.ir import Graph, Node, Substitution, Value
-from runtime.graph.making import add_op, constant_node, known_array
+from runtime.graph.node_helpers import add_op, constant_node, known_array
 from runtime.types import TensorType
 
 

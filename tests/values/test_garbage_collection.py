@@ -8,8 +8,8 @@ import threading
 import pytest
 
 import autograph as ag
-from runtime.collecting import rarely
 from runtime.engine.settings import wait_for_background
+from runtime.garbage_collection import raised_threshold
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +22,9 @@ def usual():
 
 
 def test_nested_blocks_and_errors_restore_the_thresholds():
-    with rarely():
+    with raised_threshold():
         assert gc.get_threshold()[0] > 10_000
-        with pytest.raises(ZeroDivisionError), rarely():
+        with pytest.raises(ZeroDivisionError), raised_threshold():
             1 / 0
         assert gc.get_threshold()[0] > 10_000
     assert gc.get_threshold() == (700, 10, 10)
@@ -34,12 +34,12 @@ def test_blocks_in_two_threads_end_in_any_order():
     inside, end = threading.Event(), threading.Event()
 
     def other():
-        with rarely():
+        with raised_threshold():
             inside.set()
             end.wait(10)
 
     thread = threading.Thread(target=other)
-    with rarely():
+    with raised_threshold():
         thread.start()
         assert inside.wait(10)
     assert gc.get_threshold()[0] > 10_000
@@ -51,13 +51,13 @@ def test_blocks_in_two_threads_end_in_any_order():
 @pytest.mark.parametrize("mine", [(0, 10, 10), (1_000_000, 5, 5)])
 def test_what_the_user_has_switched_off_or_set_higher_stays(mine):
     gc.set_threshold(*mine)
-    with rarely():
+    with raised_threshold():
         assert gc.get_threshold() == mine
     assert gc.get_threshold() == mine
 
 
 def test_what_the_user_sets_inside_stays():
-    with rarely():
+    with raised_threshold():
         gc.set_threshold(900, 8, 8)
     assert gc.get_threshold() == (900, 8, 8)
 

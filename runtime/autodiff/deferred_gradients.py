@@ -1,5 +1,5 @@
-"""Gradients of calls that are deferred until the program runs (`runtime.ops.late`). An eager tape computes them at run
-time.
+"""Gradients of calls that are deferred until the program runs (`runtime.ops.deferred_calls`). An eager tape computes
+them at run time.
 
     late(x; f)  ⇒  dx = late(x, dy; pull back f)
 
@@ -16,8 +16,8 @@ from runtime import nest
 from runtime.autodiff.calls import is_differentiable
 from runtime.autodiff.reverse import REGION_RULES, UNRANKED, Cotangents
 from runtime.autodiff.tape import GradientTape
+from runtime.ops.deferred_calls import DEFERRED, Applied
 from runtime.ops.dispatch import apply
-from runtime.ops.late import LATE, Applied
 
 
 class PulledBack:
@@ -49,14 +49,14 @@ def _pull_back(call: Any, function: Callable[..., Any], arrived: Sequence[Any], 
     seeds = [i for i, dy in enumerate(arrived) if dy is not None]
     pulled = PulledBack(function, len(inputs), wanted, seeds)
     types = tuple([inputs[i].type for i in wanted])
-    found = apply(LATE, [*inputs, *[arrived[i] for i in seeds]], {"call": pulled, "types": types})
+    found = apply(DEFERRED, [*inputs, *[arrived[i] for i in seeds]], {"call": pulled, "types": types})
     result: list[Any] = [None] * len(inputs)
     for i, cotangent in zip(wanted, found):
         result[i] = cotangent
     return result
 
 
-def adjoint_of_late(
+def adjoint_of_deferred_call(
     call: Any, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
 ) -> Sequence[Any]:
     """The adjoint of a `late` node. Raises LookupError for one that draws random numbers, because the call can't be
@@ -76,5 +76,5 @@ def adjoint_of_unranked(
     return _pull_back(call, Applied(call.op, call.attrs), arrived, tracked)
 
 
-REGION_RULES["late"] = REGION_RULES["late_effect"] = adjoint_of_late
+REGION_RULES["late"] = REGION_RULES["late_effect"] = adjoint_of_deferred_call
 REGION_RULES[UNRANKED] = adjoint_of_unranked

@@ -19,7 +19,6 @@ import pytest
 
 import autograph as ag
 from autograph.errors import StagingError
-from autograph.operators import waiting
 from runtime import bytecode
 
 POINTS = [0.25, 0.75]

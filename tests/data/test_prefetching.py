@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import autograph as ag
-from autograph.data import ahead
+from autograph.data import prefetching
 
 Dataset = ag.data.Dataset
 NUMBER = ag.TensorSpec([], ag.int64)
@@ -151,7 +151,7 @@ class TestPrefetch:
     def test_computed_elements_get_a_thread_once_they_are_slow(self, monkeypatch):
         dataset = Dataset.range(40).map(lambda x: x * 2).batch(2).prefetch(3)
         for limit, expected in ((float("inf"), 0), (-1.0, 1)):
-            monkeypatch.setattr(ahead, "_SLOW", limit)
+            monkeypatch.setattr(prefetching, "_SLOW", limit)
             iterator = iter(dataset)
             found = [next(iterator).numpy().tolist() for _ in range(6)]
             assert len(threads()) == expected

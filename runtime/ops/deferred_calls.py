@@ -1,7 +1,7 @@
 """Calls whose form is only known when the program runs: tensors of unknown rank, axes and shapes that are computed.
 
-Most functions turn an axis into an attribute and look at ranks while they are traced. Where one can't, `late` has the
-whole call made when the operands have values, by the function itself, run eagerly:
+Most functions turn an axis into an attribute and look at ranks while they are traced. Where one can't, `deferrable` has
+the whole call made when the operands have values, by the function itself, run eagerly:
 
     late(*tensors; call, types)   call: a `Call`, or whatever else gives tensors for tensors; types: of its results
     late_effect(*tensors; call, types, again)     the same, of a call that asserts or draws; again: it may be repeated
@@ -114,7 +114,7 @@ def _kernel(*arrays: Any, call: Callable[..., Any], types: tuple) -> tuple:
     return tuple([result._array for result in results])
 
 
-LATE = register(
+DEFERRED = register(
     OpDef(
         "late",
         _infer,
@@ -124,7 +124,7 @@ LATE = register(
         kinds="biufO",
     )
 )
-LATE_EFFECT = register(
+DEFERRED_EFFECT = register(
     OpDef(
         "late_effect", _infer, lambda *arrays, call, types, again: _kernel(*arrays, call=call, types=types),
         multiple=True, effect=True,
@@ -151,19 +151,19 @@ def name_of(function: Callable[..., Any]) -> str | None:
     return _NAMES.get(function)
 
 
-# --- putting a call off ----------------------------------------------------------------------------------------------
+# --- deferring a call ----------------------------------------------------------------------------------------------
 
 
-def late(function: F) -> F:
+def deferrable(function: F) -> F:
     """`function`, which is called when the program runs where it can't be traced for want of a rank, axis or shape.
 
     Its name in files is its module below `runtime.ops` and its own.
     """
     name_in_files(f"{function.__module__.removeprefix('runtime.ops.')}.{function.__qualname__}", function)
-    return deferrable(function)
+    return with_deferral(function)
 
 
-def deferrable(function: F) -> F:
+def with_deferral(function: F) -> F:
     """The same for a function that has a name in files already, or gets none: programs that defer it can't be saved."""
 
     @functools.wraps(function)
@@ -176,7 +176,7 @@ def deferrable(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except _REFUSALS as error:
-            found = _put_off(function, args, kwargs)
+            found = _defer(function, args, kwargs)
             if found is None:
                 raise
             del error
@@ -185,7 +185,7 @@ def deferrable(function: F) -> F:
     return mark(wrapper)
 
 
-def _put_off(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any] | None:
+def _defer(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any] | None:
     """The call's results in a tuple, or None where nothing that is unknown now is to blame."""
     tensors: list[Tensor] = []
     foreign = False
@@ -208,9 +208,9 @@ def _put_off(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any]
     structure, types, effects = found
     attrs: dict[str, Any] = {"call": call, "types": tuple(types)}
     if effects:
-        outputs = apply(LATE_EFFECT, tensors, {**attrs, "again": all(OPS[name].is_check for name in effects)})
+        outputs = apply(DEFERRED_EFFECT, tensors, {**attrs, "again": all(OPS[name].is_check for name in effects)})
     else:
-        outputs = apply(LATE, tensors, attrs)
+        outputs = apply(DEFERRED, tensors, attrs)
     return (nest.pack_sequence_as(structure, list(outputs)) if types else None,)
 
 
