@@ -265,7 +265,7 @@ def places_at(code: CodeType, here: int) -> tuple[Place, ...]:
     position = max((i for i, each in enumerate(its) if each.offset <= here), default=0)
     if position and its[position].opname == "RESUME" and its[position - 1].opname == "YIELD_VALUE":
         position -= 1  # a generator that waits stands behind its `yield` since Python 3.13: what it gave isn't there
-    below = left_alone(its[position], depths)
+    below = unchanged_depth(its[position], depths)
     if below is None:
         return ()
     found = [_place(code, level, position) for level in range(below)]
@@ -306,11 +306,11 @@ def _callee(rest: list[dis.Instruction]) -> bool:
 
 def _reaches_down_to(instruction: dis.Instruction, depths: dict[int, int], level: int) -> bool:
     """Whether an instruction takes, or gives, the value at a place of the stack."""
-    below = left_alone(instruction, depths)
+    below = unchanged_depth(instruction, depths)
     return below is not None and below <= level
 
 
-def left_alone(instruction: dis.Instruction, depths: dict[int, int]) -> int | None:
+def unchanged_depth(instruction: dis.Instruction, depths: dict[int, int]) -> int | None:
     """How many values on the stack an instruction leaves alone; None where it isn't known."""
     before = depths.get(instruction.offset)
     if before is None:

@@ -105,7 +105,7 @@ eagerly = np.zeros(1, np.int64)
 _eagerly_lock = threading.Lock()
 
 
-def hold_back(change: int) -> None:
+def block_inline_caches(change: int) -> None:
     """Adds a reason for calls not to be answered by machine code (1), or takes one away (-1)."""
     with _eagerly_lock:
         eagerly[0] += change
@@ -117,13 +117,13 @@ def apart(variant: Any) -> Iterator[None]:
     before = ctx.variant
     ctx.variant = variant
     if variant is not None:
-        hold_back(1)
+        block_inline_caches(1)
     try:
         yield
     finally:
         ctx.variant = before
         if variant is not None:
-            hold_back(-1)
+            block_inline_caches(-1)
 
 
 def commit(value: Any, variable: Any) -> tuple:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runtime import system
-from runtime.context import ctx, hold_back, placing
+from runtime.context import block_inline_caches, ctx, placing
 from runtime.dataclass import dataclass
 from runtime.errors import InvalidArgumentError, UnimplementedError
 
@@ -362,7 +362,7 @@ def set_log_device_placement(enabled: bool) -> None:
     """Whether each operation and function prints its device to standard error."""
     with _state.lock:
         if bool(enabled) != _state.logging:
-            hold_back(1 if enabled else -1)  # machine code says nothing
+            block_inline_caches(1 if enabled else -1)  # machine code says nothing
         _state.logging = bool(enabled)
     if enabled:
         _start_placing()
@@ -425,7 +425,7 @@ def device(device_name: Any) -> Iterator[None]:
     ctx.device = device_name
     ctx.traced_in = None if ctx.builder is None else ctx.builder.root
     if place is not None:
-        hold_back(1)  # machine code looks at the operands only
+        block_inline_caches(1)  # machine code looks at the operands only
         if ctx.builder is not None and ctx.builder.root.graph.device is None:
             ctx.builder.root.graph.device = device_name
     try:
@@ -433,7 +433,7 @@ def device(device_name: Any) -> Iterator[None]:
     finally:
         ctx.device, ctx.traced_in = before
         if place is not None:
-            hold_back(-1)
+            block_inline_caches(-1)
 
 
 def missing(kind: str) -> str:

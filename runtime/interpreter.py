@@ -192,7 +192,7 @@ def _stack_is_right() -> bool:
     owner = _Owner()
     _stack(look, 0, [0])
     its, depths = bytecode.layout(_stack.__code__)
-    return seen == _SEEN and all((bytecode.left_alone(each, depths) or 0) >= 0 for each in its)
+    return seen == _SEEN and all((bytecode.unchanged_depth(each, depths) or 0) >= 0 for each in its)
 
 
 def _stack(look, other, rows):

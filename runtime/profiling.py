@@ -20,7 +20,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-from runtime.context import hold_back
+from runtime.context import block_inline_caches
 
 # Spans of these categories are finer than those that they stand in: a profile of level 1 leaves them out.
 FINE = frozenset({"pass", "op", "call-out", "copy", "collection"})
@@ -155,7 +155,7 @@ def start(level: int = 2, graphs: bool = False) -> Profile:
         if not recording:
             gc.callbacks.append(_collect)
         recording = (*recording, profile)
-    hold_back(1)
+    block_inline_caches(1)
     return profile
 
 
@@ -174,7 +174,7 @@ def stop(profile: Profile) -> None:
             profile.add(event._replace(arguments={**event.arguments, "unfinished": True}), each.thread_name)
         if not recording:
             _open.clear()
-    hold_back(-1)
+    block_inline_caches(-1)
 
 
 _collections: dict[int, Span] = {}  # by thread

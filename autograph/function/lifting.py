@@ -54,7 +54,7 @@ class Lifting:
         return TensorType(value.dtype, np.shape(array))
 
 
-class _Again(Lifting):
+class _SecondTrace(Lifting):
     """Takes none: a function whose first call has created variables is traced once more, and creates others."""
 
     def create_variable(self, variable: Any, initial_value: Any, dtype: Any) -> TensorType:
@@ -132,7 +132,7 @@ def trace_once_or_twice(trace: Callable[[Callable[[], bool]], Trace | None], is_
     with _lifting_to(lifting):
         result = trace(lambda: lifting is not None and bool(lifting.created))
     if result is None:
-        with _lifting_to(_Again()):
+        with _lifting_to(_SecondTrace()):
             result = trace(lambda: False)
     assert result is not None
     return result

@@ -38,7 +38,7 @@ from autograph.operators.unbound import name_assignment
 from autograph.operators.unconverted import explain_type_error
 from runtime import nest, profiling
 from runtime.autodiff.budget import as_budget
-from runtime.context import ctx, hold_back, placing
+from runtime.context import block_inline_caches, ctx, placing
 from runtime.garbage_collection import promote_imports, raised_threshold
 from runtime.recursion import room
 from runtime.signatures import WrappedAnnotations, signature_as_written
@@ -51,7 +51,7 @@ _run_eagerly = False
 def run_functions_eagerly(run_eagerly: bool) -> None:
     """Whether every `ag.function` runs as the plain Python function that it decorates, for debugging."""
     global _run_eagerly
-    hold_back(int(bool(run_eagerly)) - int(_run_eagerly))
+    block_inline_caches(int(bool(run_eagerly)) - int(_run_eagerly))
     _run_eagerly = bool(run_eagerly)
 
 

@@ -93,7 +93,7 @@ class _Search:
             for part in nest.children(argument):
                 self.look_beside(part)
         elif not _is_passed(argument):
-            self._go_on(argument)
+            self._push_contents(argument)
 
     def run(self) -> bool:
         while self.pending or self.calls:
@@ -145,9 +145,9 @@ class _Search:
                 value = owner
                 break
         if value is not MISSING and value is not GONE:
-            self._go_on(value)
+            self._push_contents(value)
 
-    def _go_on(self, value: Any) -> None:
+    def _push_contents(self, value: Any) -> None:
         if isinstance(value, type):
             self.pending += [v for v in vars(value).values() if isinstance(v, (Variable, list, dict))]
         elif callable(value) and plain_function(value, ())[0] is not None:
@@ -157,7 +157,7 @@ class _Search:
 
     def _look_into(self, value: Any) -> None:
         if isinstance(value, TensorReference):
-            self._go_on(value.deref())
+            self._push_contents(value.deref())
             return
         for part in gc.get_referents(value):
-            self._go_on(part)
+            self._push_contents(part)

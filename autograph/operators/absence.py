@@ -277,7 +277,7 @@ def trial(wanted: bool) -> Iterator[list[BaseException]]:
         _trials.open.pop()
 
 
-def put_up_with(error: BaseException) -> bool:
+def tolerates(error: BaseException) -> bool:
     """Whether a branch that fails with this error may be left out, since it is only a trial."""
     if not _trials.open or type(error) not in _EXPECTED:
         return False

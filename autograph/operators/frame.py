@@ -43,7 +43,7 @@ from autograph.operators.live import rebind
 from autograph.operators.makeup import Parts, makeup_of, refuse_change_of_new, refuse_exchange, refuse_first_value
 from autograph.operators.opaque import Answer, answer_of, referents
 from autograph.operators.raising import check_refused
-from autograph.operators.restored_numbers import SYMBOLIC, put_numbers_back
+from autograph.operators.restored_numbers import SYMBOLIC, restore_numbers
 from autograph.operators.standard_library import leave_deques, makes_deques
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import children, flatten, rebuild, stands_for, which
@@ -654,7 +654,7 @@ def end_trace(builder: Any, *outside: Any) -> None:
     outside: what the caller of the trace can still see. Raises StagingError if such a list is reached from there, or if
     the function has swallowed one.
     """
-    put_numbers_back(builder)
+    restore_numbers(builder)
     found = conversions(builder)
     check_refused(builder)
     if not found and not makes_deques(builder):

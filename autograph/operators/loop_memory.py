@@ -168,7 +168,7 @@ def memory_of(codes: Sequence[CodeType]) -> Memory:
 
 
 @contextlib.contextmanager
-def settling_alone() -> Iterator[None]:
+def settling_at_once() -> Iterator[None]:
     """Within it loops settle before they go on: whoever traces here looks at the types of their results."""
     before, _open.alone = _open.alone, True
     try:

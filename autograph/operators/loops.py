@@ -56,7 +56,7 @@ def while_stmt(test: Block, body: Block, names: tuple[str, ...] = ()) -> None:
             going = test()
             staging = type(going) not in DECIDED and truth(going) is not None
             if staging or not going:
-                if staging and trips == 1 and start is not None and start.stage_again():
+                if staging and trips == 1 and start is not None and start.stage_with_first_trip():
                     return
                 if trips:
                     note_unrolled(builder, trips, before)

@@ -63,7 +63,7 @@ class Start:
             self.known.from_start.remove(code)
         return is_staged
 
-    def stage_again(self) -> bool:
+    def stage_with_first_trip(self) -> bool:
         """Takes the first trip back and stages the loop with it, if the trip has peeled a loop.
 
         Otherwise, and where it can't be staged so, the loop is as it is after that trip.

@@ -33,7 +33,7 @@ from autograph.operators.calls import install_watcher
 from autograph.operators.choices import with_strings
 from autograph.operators.containers import STAGED, ListRequest, Snapshot, convert
 from autograph.operators.frame import Frame
-from autograph.operators.loop_memory import settling_alone
+from autograph.operators.loop_memory import settling_at_once
 from autograph.operators.loop_variables import identifier
 from autograph.operators.raising import forget_refused
 from autograph.operators.recurring import may_recur
@@ -162,7 +162,7 @@ def watched(callee: FunctionType, made: Callable[..., Any], owner: Any = None) -
             return made(*args, **kwargs)
         before = [each for each in _active.stack if each.code is callee.__code__]
         if before:
-            found = _call_again(before, callee, args, kwargs)
+            found = _call_node(before, callee, args, kwargs)
             if found is not None:
                 return found.result
         activation = Activation(callee, made, args, kwargs, owner)
@@ -181,7 +181,7 @@ class _Result:
         self.result = result
 
 
-def _call_again(before: list[Activation], callee: FunctionType, args: tuple, kwargs: dict[str, Any]) -> _Result | None:
+def _call_node(before: list[Activation], callee: FunctionType, args: tuple, kwargs: dict[str, Any]) -> _Result | None:
     """The result of a call of a function that is being traced, as a `call` node; None where Python has to call it.
 
     Raises _Restart where an activation must be staged first.
@@ -500,7 +500,7 @@ class Recursion:
 
         outer = activation.builder
         try:
-            with frame.tracing(), settling_alone():
+            with frame.tracing(), settling_at_once():
                 return trace_region(self.name, body, types, self.labels())
         finally:
             activation.builder = outer

@@ -35,7 +35,7 @@ def note_number(owner: Any, name: str, value: Any) -> None:
         _numbers.setdefault(root, []).append((owner, name, number))
 
 
-def put_numbers_back(builder: Any) -> None:
+def restore_numbers(builder: Any) -> None:
     """Ends a trace: attributes that still hold a value of it hold the numbers again that they held before."""
     for owner, name, number in _numbers.pop(builder, ()):
         attributes = attributes_of(owner)

@@ -170,7 +170,7 @@ def _trace(name: str, branch: Callable[[], Any], facts: set[Any], state: Sequenc
         except BaseException as error:
             if not hand_over(error, state):
                 if not stage_raise(error):
-                    if not absence.put_up_with(error):
+                    if not absence.tolerates(error):
                         refuse_handlers(error)
                         raise
                     forget_refused(ctx.builder)

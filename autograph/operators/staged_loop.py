@@ -177,13 +177,13 @@ class Loop:
                 if isinstance(error, (StagingError, OperatorNotAllowedInGraphError)):
                     refused(ctx.builder, error)
                 raise
-            if settled is not None or self.has_gone_on:
+            if settled is not None or self.was_left_to_outer_loop:
                 return settled
         if self.may_settle_one_by_one():
             return self.settle()
         raise StagingError("the types of this loop's variables never settle", location=user_location())
 
-    has_gone_on = False
+    was_left_to_outer_loop = False
 
     def attempt(self) -> tuple[Region, dict[Leaf, Any]] | None:
         """One trace of the body; gives it if nothing it was traced with has changed."""
@@ -205,7 +205,7 @@ class Loop:
         with region.builder:
             values = [with_new(value, self.new) for value in values]
         if self.finds_choices(values):
-            self.begin_anew()
+            self.forget_types()
             return None
         after, stable = self.compare(values, self.inputs(), region.builder)
         evidence = _evidence(region, after)
@@ -225,9 +225,9 @@ class Loop:
         else:
             memory.forget()
         if may_wait and (memory.is_open or self.grown or not fits or self.learned() != before):
-            self.go_on(region, after)
+            self.leave_to_outer_loop(region, after)
         elif not fits:
-            self.begin_anew()
+            self.forget_types()
         return None
 
     def refuse_lost(self) -> None:
@@ -256,7 +256,7 @@ class Loop:
             return True
         if self.is_resumed:
             self.memory.forget()
-            self.begin_anew()
+            self.forget_types()
             return True
         return self.may_settle_one_by_one()
 
@@ -266,7 +266,7 @@ class Loop:
         if memory.may_wait or memory.is_exact or not memory.was_open:
             return False
         memory.settle_one_by_one()
-        self.begin_anew()
+        self.forget_types()
         return True
 
     # --- what an earlier trace has found ---------------------------------------------------------------------------
@@ -283,7 +283,7 @@ class Loop:
                 self.need_check(variable)
             self.is_resumed |= variable.described() != self.starts[variable]
 
-    def begin_anew(self) -> None:
+    def forget_types(self) -> None:
         """Drops the types that were found."""
         self.discovered, self.unpinned, self.ran, self.is_resumed = [], [], None, False
         self.ends.clear()
@@ -318,10 +318,10 @@ class Loop:
             return True
         return evidence == before if self.memory.is_exact else _covers(evidence, before)
 
-    def go_on(self, body: Region, after: dict[Leaf, Any]) -> None:
+    def leave_to_outer_loop(self, body: Region, after: dict[Leaf, Any]) -> None:
         """Gives the variables results of the types found so far: the loop around is going to be traced again."""
         assert self.memory.outer is not None
-        self.has_gone_on = True
+        self.was_left_to_outer_loop = True
         self.memory.outer.is_open = self.memory.outer.was_open = True
         builder, inputs = ctx.builder, self.inputs()
         for key in body.builder.written:

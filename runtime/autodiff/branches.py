@@ -23,7 +23,7 @@ from runtime.context import ctx
 from runtime.errors import UnimplementedError
 from runtime.graph.builder import Builder, emit_cond, trace_region
 from runtime.graph.ir import Graph, Node, Substitution, Value, copy_graph, copy_nodes
-from runtime.graph.passes.rewrites.silence import gives_by_effect, runs_once, silenced
+from runtime.graph.passes.rewrites.silence import has_unrepeatable_results, runs_once, silenced
 from runtime.graph.spans import at_span
 from runtime.graph.structural import CONSTANT
 from runtime.graph.updates import Origins
@@ -40,7 +40,7 @@ def adjoint_of_cond(
 ) -> list[Any]:
     """Returns the cotangents of (predicate, captures...). Those of captures include the sums in `sums`."""
     node, wrap = call.node, call.builder.tensor
-    known = call.known if isinstance(call, _Again) else {}
+    known = call.known if isinstance(call, _RecomputedCall) else {}
     overwritten = [is_array(v) and is_overwritten(v, ctx.builder) for v in node.inputs[1:]]
     loop = getattr(ctx.builder, "loop", None)
     if loop is not None and node.graph is loop.regions[1] and any(overwritten):
@@ -111,7 +111,7 @@ def _walk_parts(
     walk_back(calls, sums, is_tracked)
 
 
-class _Again(NodeCall):
+class _RecomputedCall(NodeCall):
     """A nested branch that is run again. `known`: its results that the first run returned."""
 
     __slots__ = ("known",)
@@ -121,7 +121,7 @@ class _Again(NodeCall):
         self.known = known
 
 
-class _HandedOut(NodeCall):
+class _SavedCall(NodeCall):
     """An effect or a read that isn't repeated, as a call for the reverse walk. Its operands are recomputed; its results
     are extra outputs of the forward node."""
 
@@ -163,8 +163,8 @@ def _walk_branch(
         mapping[own] = builder.use(outer)
     calls: list[Any] = []
     for inner in region.nodes:
-        if gives_by_effect(inner) or (inner.op.reads_part and inner.outputs[0] in handed):
-            calls.append(_HandedOut(inner, builder, mapping))
+        if has_unrepeatable_results(inner) or (inner.op.reads_part and inner.outputs[0] in handed):
+            calls.append(_SavedCall(inner, builder, mapping))
             continue
         start = len(builder.graph.nodes)
         # Usually only the adjoint of a nested branch is used and its copy is dropped. Copying the regions at each level
@@ -175,11 +175,11 @@ def _walk_branch(
         sharing += made if shares else ()
         if inner.op.is_update and inner.outputs[-1] in handed:
             mapping.update((own, builder.use(handed[own])) for own in inner.outputs[1:])
-            calls.append(_HandedOut(inner, builder, mapping))
+            calls.append(_SavedCall(inner, builder, mapping))
             continue
         for again in made:
             known = {own: builder.use(handed[v]) for v, own in zip(inner.outputs, again.outputs) if v in handed}
-            calls.append(_Again(again, builder, known) if known else NodeCall(again, builder))
+            calls.append(_RecomputedCall(again, builder, known) if known else NodeCall(again, builder))
     varied = {mapping[region.inputs[i]] for i in wanted}
     for each in calls:
         if any(t.value in varied for t in each.inputs):
@@ -233,7 +233,7 @@ def _expose(node: Node, overwritten: Sequence[bool]) -> None:
         for inner in region.nodes:
             if not inner.regions:
                 continue
-            if gives_by_effect(inner):
+            if has_unrepeatable_results(inner):
                 missing = [v for v in inner.outputs if isinstance(v.type, TensorType) and v not in region.outputs]
                 if missing or any(is_differentiable(v.type) for v in inner.outputs):
                     raise _refusal(inner)
@@ -256,7 +256,7 @@ def _not_recomputed(region: Graph, overwritten: Sequence[bool]) -> list[Value]:
         elif inner.op.is_update:
             # The further outputs of an update were read from the array.
             found += inner.outputs[1:] if inner.inputs[0] in arrays else []
-        elif gives_by_effect(inner):
+        elif has_unrepeatable_results(inner):
             found += [v for v in inner.outputs if isinstance(v.type, TensorType)]
         elif inner.op.name == "cond" and arrays:
             own = _overwritten_inside(region, inner, overwritten)

@@ -42,7 +42,7 @@ class Breaks:
         # A new tensor may have the id of one that no longer exists.
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
-    def pass_on(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def propagate(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """An op without tracked operands: its results are behind the same break as its operands."""
         if self._marks:
             for tensor in inputs:

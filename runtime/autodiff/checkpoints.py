@@ -35,7 +35,7 @@ from runtime.autodiff.residuals import Plan, stored, stored_type
 from runtime.context import ctx
 from runtime.graph.builder import emit_cond, emit_while, join_types, trace_region
 from runtime.graph.ir import Node, Substitution, Value, copy_graph, copy_nodes
-from runtime.graph.passes.rewrites.silence import gives_by_effect, silenced
+from runtime.graph.passes.rewrites.silence import has_unrepeatable_results, silenced
 from runtime.ops import stack
 from runtime.ops.dispatch import apply, call
 from runtime.types import StackType, TensorType, TokenType, Type
@@ -85,7 +85,7 @@ class Replay:
             raise CantRunAgain("it handles the residuals of another loop")
         nodes = [n for n in self.body.nodes if any(v in reached for v in n.outputs)]
         for node in nodes:
-            if gives_by_effect(node):
+            if has_unrepeatable_results(node):
                 where = f" (line {node.span[1]} of {node.span[0]})" if node.span else ""
                 raise CantRunAgain(
                     f"its gradient needs the result of '{node.op.name}'{where}, which can't be computed again"

@@ -560,13 +560,13 @@ class _Reach:
             place = heapq.heappop(waiting)
             queued.remove(place)
             node = body.nodes[-place]
-            passed_by = self._stacks_passed_by(node, reached, varied)
+            passed_by = self._independent_stacks(node, reached, varied)
             for value in node.inputs:
                 if value not in passed_by:
                     reach(value)
         return reached
 
-    def _stacks_passed_by(self, node: Node, reached: set[Value], varied: set[Value]) -> set[Value]:
+    def _independent_stacks(self, node: Node, reached: set[Value], varied: set[Value]) -> set[Value]:
         """The stacks that a loop takes but its `reached` results don't depend on: an earlier gradient made the loop
         push its residuals on them. They get no cotangent, and an empty stack can't serve as a zero to pop from."""
         stacks = {v for v in node.inputs if isinstance(v.type, StackType) and v in varied}

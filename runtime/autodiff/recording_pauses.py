@@ -73,13 +73,13 @@ class Pause:
             return
         for node in {id(t.value.node): t.value.node for t in outputs if t is not None}.values():
             self._seen.add(node.graph)
-            if node.graph is self._own.graph or self.passes_on(node):
+            if node.graph is self._own.graph or self.is_transparent(node):
                 continue
             for index, value in enumerate(node.inputs):
                 if isinstance(value.type, TensorType) and is_differentiable(value.type):
                     node.inputs[index] = self._cut(node, value)
 
-    def passes_on(self, node: Node) -> bool:
+    def is_transparent(self, node: Node) -> bool:
         """Whether the tape sees what goes through a node: a choice or loop whose operations this has seen."""
         if ctx.moving_items:
             return True

@@ -257,7 +257,7 @@ class GradientTape:
 
     def _sees(self, node: Any) -> bool:
         """Whether a node of the tape's graph is to be recorded: while the tape is paused, choices are."""
-        return self._pause is None or self._pause.passes_on(node)
+        return self._pause is None or self._pause.is_transparent(node)
 
     def _key(self, tensor: Any) -> Hashable:
         return self.builder.use(tensor) if self.builder is not None else id(tensor)
@@ -296,7 +296,7 @@ class GradientTape:
                 if id(tensor) in tracked:
                     break
             else:
-                self.breaks.pass_on(inputs, outputs)
+                self.breaks.propagate(inputs, outputs)
                 return
             span = user_span() if op.grad in self._silent else None
             self._calls.append((op, inputs, attrs, outputs, span))

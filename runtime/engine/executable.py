@@ -19,11 +19,11 @@ from typing import Any
 from runtime import errors
 from runtime.codegen.backends import graph_cache
 from runtime.codegen.backends.driver import (
-    catch_up,
     check_environment,
     compiling,
     interrupts_deferred,
     provide_threads,
+    run_deferred_work,
     urgent_compilation,
 )
 from runtime.codegen.kernel.source import NotNative
@@ -193,7 +193,7 @@ class Executable:
 
                     def advance() -> None:
                         bar.advance()
-                        catch_up()
+                        run_deferred_work()
 
                     self._call = self._guarded(
                         lambda: finished(compilation(self.graph, self._accelerator, self.warned), advance), waits=True
@@ -263,7 +263,7 @@ class Executable:
             try:
                 result = _guarded(compile_it, self.graph, self.warned)
             except BaseException:  # Ctrl-C: the next call continues from the files
-                catch_up()
+                run_deferred_work()
                 raise
         if thread_pool.is_awaited():
             background.worker.submit(provide_threads, urgent=True)  # the call may take long, and gain by it

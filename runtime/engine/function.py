@@ -25,7 +25,7 @@ from runtime.gpu.memory import DeviceArray
 from runtime.graph.ir import Graph
 from runtime.graph.passes import options
 from runtime.graph.passes.pipeline import optimize, rewrite
-from runtime.graph.passes.rewrites.silence import gives_by_effect
+from runtime.graph.passes.rewrites.silence import has_unrepeatable_results
 from runtime.ops.arrays.gather import Slices
 from runtime.ops.dispatch import apply
 from runtime.ops.stack import EagerStack, Stack
@@ -156,7 +156,7 @@ class _Gradient:
         self.count = len(graph.outputs)
         with raised_threshold(), room(), span("differentiate", f"differentiate {function.name}"):
             self.acts = any(node.op.effect for node in graph.walk())
-            self.gives_by_effect = any(map(gives_by_effect, graph.nodes))
+            self.has_unrepeatable_results = any(map(has_unrepeatable_results, graph.nodes))
             self.vjp: Vjp = build_vjp(graph, wanted[0], _differentiable_outputs(graph), wanted[1])
             mode, warned = function.jit_compile, function.executable.warned
             self.forward = GraphFunction(optimize(self.vjp.forward), mode, warned)
@@ -165,7 +165,7 @@ class _Gradient:
         self._more: _Gradient | None = None
 
     def with_more(self) -> _Gradient:
-        """The same with the residuals of one more order."""
+        """The gradient whose forward graph also returns the residuals that differentiating it once more needs."""
         if self._more is None:
             self._more = _Gradient(self.forward, self.wanted, self)
         return self._more
@@ -176,7 +176,7 @@ class _Gradient:
         while gradient.before is not None and all(c is None for c in arrived[gradient.before.count :]):
             gradient = gradient.before
         if any(c is not None for c in arrived[gradient.count :]):
-            if self.gives_by_effect:
+            if self.has_unrepeatable_results:
                 raise UnimplementedError(
                     f"a gradient of higher order through {self.function.name!r}, whose random numbers or Python calls "
                     "would have to run a second time. Nest one tape for each order around the call."

@@ -10,7 +10,7 @@ from runtime.errors import AT_SPAN, describe_span
 
 def with_op(message: str, error: type[BaseException], node: Any) -> str:
     """The message of an error that a node raises, with TensorFlow's name of the op and the user's name of the node."""
-    if node.op.speaks_for_user or not issubclass(error, errors.OpError):
+    if node.op.has_user_messages or not issubclass(error, errors.OpError):
         return message
     if "[Op:" not in message:
         message += f" [Op:{node.op.label}]"

@@ -58,35 +58,36 @@ class OpDef:
     multiple: bool = False
     # From a node's attributes, what does the kernel's work on its operands: for loops on the interpreter.
     prepared: Callable[..., Callable[..., Any]] | None = None
-    # What a recomputing adjoint may repeat: cheap arithmetic, as against transcendental functions, products, loops.
+    # Whether an adjoint may compute it again instead of saving it: cheap arithmetic, not transcendental functions,
+    # products or loops.
     cheap: bool = False
-    # What computing an element takes, roughly, in additions; 0: views, and what is known while a kernel is made.
-    # Generated code decides by it what is worth a thread.
+    # The cost of computing one element of the result, in additions; 0 for views and for values known at compile time.
+    # Generated code decides by it whether a loop is worth several threads.
     cost: int = 1
-    # Of products: (shapes of the operands, attributes) -> how many terms each element of the result is the sum of, None
-    # where that isn't known. No shape is None.
+    # For products: (shapes of the operands, attributes) -> the number of terms that are summed for each element of the
+    # result; None if it isn't known. No shape is None.
     terms: Callable[[Sequence[Any], dict], int | None] | None = None
-    # Takes less time than a store and a load: generated code recomputes it instead.
+    # Costs less than a store and a load: generated code computes it again rather than storing it.
     is_light: bool = False
-    # Each element of the results is one of the operands' elements, or 0, whatever these hold: shapes and attributes say
-    # which.
+    # Moves elements without computing: each element of the results is an element of an operand, or 0, and shapes and
+    # attributes alone decide which.
     is_move: bool = False
-    # The position of the first operand that a move doesn't move but is told by (a number, or a shape). None: it moves
-    # all.
+    # For moves: the position of the first operand that isn't moved but says how (an index, a shape). None: all operands
+    # are moved.
     numbers_after: int | None = None
     # In kernels the result is a view of the first operand's memory.
     is_view: bool = False
-    # Gives the elements of its first operand in their order.
+    # The result has the elements of the first operand in the same order.
     keeps_order: bool = False
-    # The same, in another shape.
+    # The result is the first operand in another shape.
     is_reshape: bool = False
-    # Combines the elements along the axes in the attribute `axis`.
+    # Reduces the axes in the attribute `axis`.
     is_reduction: bool = False
     # Changes a few elements of its first operand, whose memory the result may take over.
     is_update: bool = False
-    # Of updates: fails, if at all, before it changes anything.
+    # For updates: if it fails, it fails before it changes anything.
     fails_first: bool = False
-    # Of updates that compute: the elementwise op that combines the old element with the update.
+    # For updates that compute: the elementwise op that combines the old element with the new one.
     joins: str = ""
     # Of these: whether a node rounds each element at most once even if each step is rounded: it updates no element
     # twice, or chooses between numbers.
@@ -177,23 +178,24 @@ class OpDef:
 
     @property
     def conjugates(self) -> bool:
-        """Whether the reverse rule is that of real numbers, although the op takes complex ones."""
+        """Whether its gradient rule is written for real numbers although the op takes complex ones."""
         return "c" in self.kinds and "O" not in self.kinds and not self.complex_rule
 
     @property
     def widens(self) -> bool:
-        """Whether it computes with float16 and bfloat16, which it does in float32, rather than moving them about."""
+        """Whether it computes with float16 and bfloat16 (in float32) rather than only moving them."""
         if self.is_move or self.reads_bits or self.converts:
             return False
         return "f" in self.kinds and ("O" not in self.kinds or self.compares)
 
     @property
-    def speaks_for_user(self) -> bool:
-        """Whether the messages of its errors are the user's own."""
+    def has_user_messages(self) -> bool:
+        """Whether its error messages are written by the user (checks, calls of Python), so that nothing is added to
+        them."""
         return self.is_check or self.calls_python
 
     def reads_elements(self, operands: int) -> bool:
-        """Whether it reads the elements of any of its operands, or has none."""
+        """Whether it reads elements of at least one operand (not only shapes), or has no operands."""
         return operands == 0 or not all(index in self.shape_only for index in range(operands))
 
     def __repr__(self) -> str:

@@ -19,6 +19,7 @@ import pytest
 
 import autograph as ag
 from autograph.errors import StagingError
+from autograph.operators import evaluation_stack
 from runtime import bytecode
 
 POINTS = [0.25, 0.75]
@@ -343,7 +344,7 @@ def test_what_needs_no_care_is_staged(program, x):
     assert agrees_or_is_refused(program, ag.constant(x))
 
 
-MODULES = [argparse, ast, asyncio.base_events, contextlib, dataclasses, inspect, typing, waiting]
+MODULES = [argparse, ast, asyncio.base_events, contextlib, dataclasses, inspect, typing, evaluation_stack]
 
 
 def functions_in(code: CodeType) -> Iterator[CodeType]:
@@ -361,5 +362,5 @@ def test_the_depth_of_the_stack_is_the_compilers(module: ModuleType) -> None:
     for code in codes:
         instructions, depths = bytecode.layout(code)
         assert max(depths.values()) <= code.co_stacksize, code
-        left = [bytecode.left_alone(each, depths) for each in instructions]
+        left = [bytecode.unchanged_depth(each, depths) for each in instructions]
         assert all(count is None or count >= 0 for count in left), code

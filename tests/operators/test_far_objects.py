@@ -10,7 +10,7 @@ import pytest
 
 import autograph as ag
 from autograph.errors import StagingError
-from autograph.operators import live
+from autograph.operators import evaluation_stack, live
 
 
 @dataclasses.dataclass
@@ -169,7 +169,7 @@ def test_looking_at_many_objects_is_linear():
         places = live.places_of
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(live, "places_of", counted)
-            patch.setattr(waiting, "places_of", counted)
+            patch.setattr(evaluation_stack, "places_of", counted)
             ag.function(program)(ag.constant(0.9), ag.constant(0.0))
         return seen
 

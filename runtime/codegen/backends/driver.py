@@ -210,7 +210,7 @@ def afterwards(work: Callable[[], None]) -> None:
         _urgency.later.append(work)
 
 
-def catch_up() -> None:
+def run_deferred_work() -> None:
     """Does the work that has been put off so far: between kernels, so that those that are ready survive the process."""
     if _urgency.later is not None:
         left = _urgency.later[:]

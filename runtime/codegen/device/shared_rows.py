@@ -84,7 +84,7 @@ def by_columns(loop: ir.For, fresh: FreshSize) -> Columns:
     return Columns(start, part, parts, (index, columns, of_group))
 
 
-def goes_down_columns(loop: ir.For) -> bool:
+def loads_along_columns(loop: ir.For) -> bool:
     """Whether neighbouring trips of a loop load neighbouring elements, and those of inner loops don't."""
     values: dict[str, ir.Expr] = {}
     found = False

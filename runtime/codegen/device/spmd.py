@@ -50,7 +50,7 @@ from runtime.codegen.device.library import joining_function
 from runtime.codegen.device.owned_stores import owned
 from runtime.codegen.device.partial_results import WORDS, joined, neutral
 from runtime.codegen.device.pending_accesses import Pending
-from runtime.codegen.device.shared_rows import MOST_COLUMNS, by_columns, by_warps, goes_down_columns, trips
+from runtime.codegen.device.shared_rows import MOST_COLUMNS, by_columns, by_warps, loads_along_columns, trips
 from runtime.kernel_ir import ir, simplify
 from runtime.kernel_ir.analysis.accesses import accesses, read_by, written_by
 from runtime.kernel_ir.analysis.effects import Effects
@@ -344,8 +344,8 @@ class _Body:
         self._either(trips(item).compare("<", self.threads), self._collectively, self._share_trips, item)
 
     def _loop_of_row(self, item: ir.For) -> ir.For | None:
-        """Of a loop over rows that a warp can take together, the first loop in it that adds up what it goes over, or
-        else the first one that writes elements side by side."""
+        """The inner loop whose trips a warp shares, if `item` is a loop over rows that a warp can take together; else
+        None. It is the first loop that sums over its trips, or else the first that writes neighbouring elements."""
         if self.in_warp or self.column or not self._is_worth_sharing(item):
             return None
         info = self.loops.shared[item]
@@ -378,7 +378,7 @@ class _Body:
             def not_long(loop: ir.For) -> None:
                 self._either(is_short, self._share_trips, self._warps, loop)
 
-            if self.loops.shared[long].totals and goes_down_columns(item):
+            if self.loops.shared[long].totals and loads_along_columns(item):
                 fits = ir.both(rows.compare(">", 0), rows.compare("<=", ir.call("min", self.threads, MOST_COLUMNS)))
                 self._either(ir.both(fits, ir.negated(is_short)), self._columns, self._share_trips, item)
             else:

@@ -241,7 +241,7 @@ def _grow(f: FunctionBuilder) -> None:
     f.call("i32", "@pthread_sigmask", f"i32 {int(signal.SIG_SETMASK)}", f"ptr {before}", "ptr null")
 
 
-def _keep_off(f: FunctionBuilder) -> None:
+def _exclude_callers_processor(f: FunctionBuilder) -> None:
     """Linux: `%others` threads may run on all processors that the caller may use except its own."""
     mask, bytes_ = _mask(f), f"i64 {8 * _MASK_WORDS}"
     processor = f.call("i32", "@sched_getcpu")
@@ -301,7 +301,7 @@ def _wait(f: FunctionBuilder) -> str:
     return looks
 
 
-def _go_alone(f: FunctionBuilder, now: str) -> None:
+def _suspend_workers(f: FunctionBuilder, now: str) -> None:
     """Has callers compute alone for a while."""
     f.store("i64", 0, "@unhelped")
     last, before = f.load("i64", "@alone_until"), f.load("i64", "@alone_for")
@@ -341,7 +341,7 @@ def _run_parts(f: FunctionBuilder) -> None:
         expected = f.binary("add", f.binary("sub", finished, began), _LATE)
         is_late = f.binary("icmp sgt", f.binary("sub", now, ended), expected)
         with f.if_then(f.any_of(in_vain, is_late)):
-            _go_alone(f, now)
+            _suspend_workers(f, now)
     f.store_atomic("i32", 0, "@lock", "release")
     f.end("ret void")
     f.begin(alone)
@@ -370,7 +370,7 @@ def code() -> str:
         ),
     ]
     if system.is_linux():
-        texts += [_LINUX, defined("internal void @keep_off(i64 %others)", _keep_off)]
+        texts += [_LINUX, defined("internal void @keep_off(i64 %others)", _exclude_callers_processor)]
     return "\n".join(texts)
 
 

@@ -35,7 +35,7 @@ from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.linalg import product_call
 from runtime.codegen.op_lowerings.view import filled
 from runtime.codegen.op_lowerings.windows import Windows
-from runtime.codegen.op_lowerings.windows_by_element import ByElement, sum_up
+from runtime.codegen.op_lowerings.windows_by_element import ByElement, col2im
 from runtime.codegen.op_lowerings.windows_in_place import MOST_DIMENSIONS, Place, WindowsInPlace
 from runtime.codegen.passes.parallelize import thread_count_in
 from runtime.codegen.symbolic.ranges import Atom
@@ -378,7 +378,7 @@ def _input_grad(low: Lowering, node: Node) -> None:
         arrays = (dy.buffer, w.buffer, made)
         c.product(arrays, _START, (c.count, c.depth, c.inner), (False, True), sizes.is_large, None)
 
-        sum_up(c.all, out, lambda element, window, channel: c.term(made, element, window, channel), sizes.on_threads)
+        col2im(c.all, out, lambda element, window, channel: c.term(made, element, window, channel), sizes.on_threads)
         return
     places, windows = c.places, c.all.inside(_ROW + 1)
     rows = low.atom(product(c.all.places[:-1]))  # of an image's windows

@@ -25,7 +25,7 @@ from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.convolution import check_filters, check_same, windows_over
 from runtime.codegen.op_lowerings.view import filled
 from runtime.codegen.op_lowerings.windows import Windows
-from runtime.codegen.op_lowerings.windows_by_element import ByElement, sum_up
+from runtime.codegen.op_lowerings.windows_by_element import ByElement, col2im
 from runtime.graph.ir import Node, Value
 from runtime.kernel_ir import ir
 from runtime.ops.nn.window_products import CHANNELS, PLACES
@@ -131,7 +131,7 @@ def _input_grad(low: Lowering, node: Node) -> None:
         filters = ir.load(w.buffer.variable, element * windows.channels + channel)
         return scalars.narrow(cotangent * filters, output.dtype)
 
-    sum_up(windows, out, term, _is_large(low, node, node.inputs[0]))
+    col2im(windows, out, term, _is_large(low, node, node.inputs[0]))
     low.define(output, Array(out, dims))
 
 

@@ -25,7 +25,7 @@ from runtime.codegen.kernel.values import Array, product
 from runtime.codegen.lower.state import Lowering, emitter
 from runtime.codegen.op_lowerings.view import filled
 from runtime.codegen.op_lowerings.windows import Windows, channels_of
-from runtime.codegen.op_lowerings.windows_by_element import ByElement, sum_up
+from runtime.codegen.op_lowerings.windows_by_element import ByElement, col2im
 from runtime.graph.ir import Node
 from runtime.kernel_ir import ir
 
@@ -132,5 +132,5 @@ def _fold(low: Lowering, node: Node) -> None:
         is_it = ir.load(numbers.buffer.variable, place).compare("==", element)
         return is_it.choose(ir.load(parts.buffer.variable, place), zero)
 
-    sum_up(windows, out, term, low.is_large([node]))
+    col2im(windows, out, term, low.is_large([node]))
     low.define(output, Array(out, dims))

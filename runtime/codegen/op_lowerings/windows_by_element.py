@@ -142,7 +142,7 @@ class ByElement:
         low.nest(rows, low.atom(count), block, False, may_join=False, independent=True)
 
 
-def sum_up(windows: Windows, out: Buffer, term: Callable[[ir.Expr, ir.Expr, ir.Expr], ir.Expr], large: bool) -> None:
+def col2im(windows: Windows, out: Buffer, term: Callable[[ir.Expr, ir.Expr, ir.Expr], ir.Expr], large: bool) -> None:
     """Writes an image of sums: of the elements of windows that came from each place. term(element, window, channel)
     computes one. large: threads of the processor share the rows."""
     low = windows.low

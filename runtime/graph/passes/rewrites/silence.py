@@ -17,16 +17,16 @@ from runtime.graph.structural import COMMIT
 from runtime.types import TokenType
 
 
-def gives_by_effect(node: Node) -> bool:
-    """Whether an effect in the node gives something that running it again wouldn't."""
+def has_unrepeatable_results(node: Node) -> bool:
+    """Whether a node has results of an effect, so that running it again would give others."""
     if node.op.effect:
         return any(not _is_token(v) for v in node.outputs)
     return node.has_effect and any(runs_once(inner) for region in node.regions for inner in region.nodes)
 
 
 def runs_once(node: Node) -> bool:
-    """The same of a node in a loop or branch, whose copy may run its effects again."""
-    return gives_by_effect(node) and node.op.again is None
+    """Whether a node in a loop or branch has such results and no op that gives them a second time (`OpDef.again`)."""
+    return has_unrepeatable_results(node) and node.op.again is None
 
 
 def silenced(nodes: Sequence[Node]) -> list[Node]:
