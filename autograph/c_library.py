@@ -195,7 +195,7 @@ class _Weights:
         return tuple(np.shape(list(self.tensors.values())[place].numpy()))
 
     def described(self) -> list[Any]:
-        """As `runtime.codegen.export.c_weights.Weight`."""
+        """The tensors' names, dtypes and shapes, as `Weight`s of `runtime.codegen.export.c_weights`."""
         from runtime.codegen.export.c_weights import Weight
 
         shapes = map(self.shape, range(len(self.tensors)))

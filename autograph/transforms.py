@@ -497,7 +497,8 @@ class custom_vjp(_Ruled):
 
 
 def _cotangents(found: Any, source: Any) -> list[Any]:
-    """Those of an argument's leaves; zeros where a rule says None."""
+    """The cotangents of an argument's leaves, as tensors of their dtypes; zeros if the rule returned None for one, or
+    for all."""
     leaves = nest.flatten(source)
     given = [None] * len(leaves) if found is None else nest.flatten(found)
     return [zeros_like(x) if g is None else convert_to_tensor(g, x.dtype) for g, x in zip(given, leaves, strict=True)]

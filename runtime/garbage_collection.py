@@ -59,8 +59,8 @@ def restore_threshold() -> None:
 
 
 def promote_all() -> None:
-    """Moves all objects to the oldest generation. Objects made by imports live on; the first collection that meets them,
-    in the middle of a first call, would take 10 ms, or 50 ms if Keras is imported."""
+    """Moves all objects to the oldest generation. Objects made by imports live on; the first collection that meets
+    them, in the middle of a first call, would take 10 ms, or 50 ms if Keras is imported."""
     # A program that has frozen objects itself keeps them so: the next lines would unfreeze them.
     if gc.get_freeze_count() <= _FROZEN_AT_START:
         gc.freeze()

@@ -43,7 +43,7 @@ class Elements:
         """Elements may have moved to other positions, or left."""
 
     def cleared(self, items: Any) -> None:
-        """All elements have left."""
+        """Called when a list has been cleared."""
 
     def copied(self, items: Any) -> None:
-        """Another list has got the same elements."""
+        """Called when another list has been given the elements of this one."""

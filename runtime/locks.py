@@ -25,7 +25,7 @@ def places(numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 def of(numbers: Iterable[int]) -> list[Any]:
-    """Those locks, in the order in which they are taken."""
+    """The locks of the variables with these numbers, in the order in which a thread must take them."""
     return [_locks[place] for place in places(numbers)]
 
 

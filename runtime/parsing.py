@@ -221,7 +221,8 @@ def _longest(lengths: Tensor) -> Tensor:
 
 
 def _places(lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each value the number of its row, and its place there."""
+    """For each value its row and its position in the row, two int64 vectors. `lengths`: int64 [rows], the number of
+    values in each row."""
     rows = repeat(range_(shape(lengths, out_type=dtypes.int64)[0]), lengths)
     starts = cumsum(lengths, exclusive=True)
     places = range_(shape(rows, out_type=dtypes.int64)[0]) - gather(starts, rows)

@@ -380,7 +380,7 @@ class Selection:
 
     @classmethod
     def of(cls, key: tuple[Any, ...]) -> Selection:
-        """That of a key."""
+        """The selection that a key (a tuple of indices, slices, Ellipsis and None) makes."""
         return cls(tuple([pattern_of(part) for part in key]))
 
     def __eq__(self, other: object) -> bool:

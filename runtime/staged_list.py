@@ -200,7 +200,7 @@ class StagedList(ListMethods):
         return self._rows(self._settled()[0])
 
     def wide_rows(self) -> Tensor:
-        """The same with Python numbers in 64 bits."""
+        """The elements as one tensor, along a new first axis; Python numbers in it have 64 bits."""
         self.elements.settle(self)
         return self._rows(self._buffers[0])
 

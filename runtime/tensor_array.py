@@ -350,12 +350,16 @@ class UnequalTensorArray(TensorArray):
 
 
 def _counts(sizes: Tensor) -> Tensor:
-    """How many numbers there are in elements of these shapes, the rows of a matrix."""
+    """The number of entries of each element. `sizes`: int64 [n, rank], the shape of an element in each row. Returns
+    int64 [n]."""
     return reduce_prod(sizes, 1)
 
 
 def _common(sizes: Tensor, what: str) -> Tensor:
-    """The row that all rows of a matrix are; those of none are zeros."""
+    """The shape that all elements have, given theirs as the rows of `sizes` (int64 [n, rank]); zeros if n is 0.
+
+    Raises InvalidArgumentError at run time if they differ; `what` says what can't be done then.
+    """
     common = reduce_max(concat([zeros([1, shape(sizes)[1]], dtypes.int64), sizes], 0), 0)
     assert_op(
         reduce_all(call("equal", sizes, common)),

@@ -84,7 +84,7 @@ def is_ours(error: BaseException) -> bool:
 
 
 def drop_own_frames() -> tuple[()]:
-    """The same for the whole traceback, the handling frame's own entry included."""
+    """Drops this project's frames from the traceback of the error being handled, the frame of the handler included."""
     error = sys.exc_info()[1]
     if _enabled and error is not None:
         _clean_all(error)
@@ -100,8 +100,8 @@ def drop_own_frames() -> tuple[()]:
 
 
 def leaving() -> tuple[()]:
-    """The same, but for code that is being traced: there frames say whose error it is, and the traced function drops
-    them."""
+    """Drops this project's frames, unless a function is being traced: there the frames tell the user's errors from
+    ours, and the traced function drops them later."""
     return drop_own_frames() if ctx.builder is None else ()
 
 

@@ -199,7 +199,7 @@ def _run_child(arguments: list[str], folder: str, seconds: float, is_wanted: Cal
 
 
 def _end(child: subprocess.Popen) -> None:
-    """Ends a child and what it has started."""
+    """Kills a child process and the processes that it has started."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except (AttributeError, ProcessLookupError, PermissionError):  # elsewhere than on POSIX; ended already

@@ -54,7 +54,7 @@ def _typed(dtype: DType) -> Callable[[Any], EagerTensor]:
 
 
 def _text(array: Any) -> EagerTensor:
-    """Of an array of strings or, where a row is a scalar, of the string itself, which has no shape."""
+    """A tensor of an array of strings, or of one string, which a scalar row is."""
     return EagerTensor(array if isinstance(array, np.ndarray) else np.array(array, object), dtypes.string)
 
 

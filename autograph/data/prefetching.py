@@ -207,7 +207,8 @@ def _bytes_of(spec: Any) -> int:
 
 
 class InterleavedInParallel(Interleaved):
-    """The same with a thread for each dataset that is read: at most ``threads`` of them make elements at a time."""
+    """An `Interleaved` whose datasets are each read by a thread; at most ``threads`` of them make elements at a
+    time."""
 
     def __init__(
         self, source: Plan, make: Callable[[Any], Plan], spec: Any, cycle: int, block: int, threads: int, in_order: bool

@@ -52,7 +52,7 @@ def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_d
 
 
 def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Transformation:
-    """The same elements, on the CPU. Functions that run on a GPU copy them there."""
+    """A transformation that leaves elements on the CPU: functions that run on a GPU copy them there."""
     return lambda dataset: dataset
 
 

@@ -39,7 +39,7 @@ class Sum:
         return "all_reduce " + ("MEAN" if self.mean else "SUM")
 
     def combine(self, each: Sequence[Any]) -> Any:
-        """Of a tensor, or IndexedSlices, of each replica."""
+        """The sum or mean of the replicas' tensors or IndexedSlices. `each`: one value per replica."""
         if isinstance(each[0], IndexedSlices):
             # Of rows that several replicas have, each is there several times: they add up where they are used.
             values = concat([convert_to_tensor(one.values) for one in each], 0)
@@ -76,7 +76,8 @@ class Gather:
         return f"all_gather along axis {self.axis}"
 
     def combine(self, each: Sequence[Tensor]) -> Tensor:
-        """Of a tensor of each replica. Raises ValueError for scalars and an axis that isn't there."""
+        """The replicas' tensors, concatenated along the axis. `each`: one tensor per replica. Raises ValueError for
+        scalars and for an axis that they don't have."""
         for one in each:
             check_axis_to_gather(one, self.axis)
         return concat(list(each), self.axis)

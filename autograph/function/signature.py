@@ -54,7 +54,7 @@ class Arguments:
         except (TypeError, ValueError):
             self.signature = None
         self.positional: list[str] = []
-        self._plain = self.signature is not None  # a call with all positional arguments is canonical as it is
+        self._plain = self.signature is not None  # a call with all arguments by position needs no binding
         self.has_varargs = False
         # Of each positional parameter the name that keywords may give it, and its default.
         self._ways: list[tuple[str | None, Any]] = []
@@ -69,7 +69,8 @@ class Arguments:
 
     @property
     def plain_count(self) -> int:
-        """With how many positional arguments and no others a call is canonical as it is; -1: with none."""
+        """The number of positional arguments of a call that needs no binding: no defaults, no keywords; -1 if every
+        call needs it."""
         return len(self.positional) if self._plain else -1
 
     def bind(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:

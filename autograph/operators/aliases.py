@@ -31,7 +31,9 @@ Holder = tuple[Any, Any]
 
 
 class _Chosen:
-    """A copy, and what it may be for Python with those who held that; and what each of them contained then."""
+    """A copy that stands for one of several objects after a staged choice, with what is needed to refuse code that
+    could tell it from the originals: the places that hold the copy, for each original the places that held it, and what
+    the copy and the originals contained at the choice."""
 
     def __init__(
         self,

@@ -290,7 +290,8 @@ class ListWrapper(list):
 
 
 class DictWrapper(dict):
-    """The same for a dictionary."""
+    """A dictionary that an attribute of a `Checkpoint` holds: changes of it are tracked, as those of a `ListWrapper`
+    are."""
 
     def __init__(self, source: dict, holder: Checkpoint) -> None:
         super().__init__(source)

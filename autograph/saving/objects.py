@@ -40,7 +40,7 @@ class Holder:
         raise NotImplementedError
 
     def stands_for(self) -> Any:
-        """The object in whose place this one is, if there is one: what it holds, this one does."""
+        """The object that this one stands for in the graph, with its children; None if there is none."""
 
 
 # --- which objects there are -----------------------------------------------------------------------------------------
@@ -161,7 +161,8 @@ class Graph:
             self.edges.append(found)
 
     def needed(self) -> list[bool]:
-        """Of each object, whether it belongs to the graph: it surely does, or something that does can be reached."""
+        """For each object, whether the checkpoint must save it: it is the root, its kind is always saved
+        (`is_certain`), or such an object can be reached from it."""
         holders: list[list[int]] = [[] for _ in self.things]
         for index, found in enumerate(self.edges):
             for _, other in found:
@@ -177,7 +178,7 @@ class Graph:
 
 
 def leaves(root: Any) -> Iterator[tuple[tuple, Any]]:
-    """The objects with values that can be reached from one, each with the way to it."""
+    """Yields the objects with values that can be reached from `root`, each after its path: a tuple of names."""
     graph = Graph(root)
     for path, thing in zip(graph.paths, graph.things):
         if has_value(thing):

@@ -59,7 +59,7 @@ class _Report:
 
 
 class Restore:
-    """One restore of a checkpoint: which object of the program each saved object is."""
+    """One restore of a checkpoint: maps the saved objects to objects of the program, also to those created later."""
 
     def __init__(self, saved: SavedCheckpoint) -> None:
         self.saved = saved
@@ -71,11 +71,13 @@ class Restore:
         weakref.finalize(self, self.report)
 
     def start(self, root: Any) -> None:
-        """Restores all that can be reached now. Raises as `objects.check`; then nothing has been changed."""
+        """Restores every object that can be reached from the root now. Raises what `objects.check` raises, before it
+        changes anything."""
         self._bind([(root, 0)])
 
-    def go_on(self) -> None:
-        """Restores what the program has got since, unseen."""
+    def restore_new_objects(self) -> None:
+        """Restores objects that the program has attached to restored ones since the last call, which no hook
+        reported."""
         holders = [(thing, number) for number in list(self.found) if (thing := self._thing(number)) is not None]
         self._bind(holders)
 
@@ -84,11 +86,12 @@ class Restore:
         return None if reference is None else reference()
 
     def ids(self) -> set[int]:
-        """Those of the objects of the program that are saved ones."""
+        """The ids of the program's objects that saved objects are mapped to."""
         return {id(reference()) for reference in self.found.values() if reference is not None}
 
     def _bind(self, pairs: Iterable[tuple[Any, int]]) -> None:
-        """Lays the saved objects of these numbers over the program's, with all that can be reached from them."""
+        """Maps saved objects to objects of the program, and so on along the names of their children, and assigns their
+        values. `pairs`: (object of the program, number of the saved object)."""
         found: dict[int, Any] = {}
         assignments: list[tuple[Any, SavedObject]] = []
         waiting: list[tuple[Any, int]] = []
@@ -148,7 +151,8 @@ class Restore:
             self._values[id(thing)] = weakref.ref(thing)
 
     def _is_complete(self, number: int) -> bool:
-        """Whether all that a saved object holds, in lists and the like too, has found its place."""
+        """Whether every child of a saved object, in lists and dictionaries too, is mapped to an object of the
+        program."""
         pending, seen = [number], {number}
         for each in pending:
             for child in self.saved.objects[each].children.values():
@@ -159,14 +163,15 @@ class Restore:
                     pending.append(child)
         return True
 
-    def goes_on_at(self, thing: Any, number: int) -> bool:
-        """Restores what a holder has got since; whether that is all that it waits for."""
+    def restore_children(self, thing: Any, number: int) -> bool:
+        """Restores children that an object has got since the last call. Returns whether all saved children are mapped
+        now."""
         self._bind([(thing, number)])
         return self._is_complete(number)
 
 
 def _are_one(first: Any, second: Any) -> bool:
-    """Whether two objects are the same one, or a checkpoint and its root."""
+    """Whether two objects are identical, or one is a `Checkpoint` and the other the root that it stands for."""
     return first is second or any(
         isinstance(one, objects.Holder) and one.stands_for() is other
         for one, other in ((first, second), (second, first))
@@ -235,7 +240,7 @@ def changed(thing: Any) -> None:
     if entry is None:
         return
     for restore, number in list(entry[1]):
-        if restore.goes_on_at(thing, number) and (restore, number) in entry[1]:
+        if restore.restore_children(thing, number) and (restore, number) in entry[1]:
             entry[1].remove((restore, number))
     if not entry[1]:
         _forget(id(thing))
@@ -275,7 +280,7 @@ class CheckpointLoadStatus:
 
     def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
         """Raises AssertionError unless each object of the program was restored."""
-        self._restore.go_on()
+        self._restore.restore_new_objects()
         unmatched = self._unmatched()
         if unmatched:
             shown = unmatched[:_SHOWN]
@@ -288,7 +293,7 @@ class CheckpointLoadStatus:
 
     def assert_nontrivial_match(self) -> CheckpointLoadStatus:
         """Raises AssertionError if nothing but the root was restored."""
-        self._restore.go_on()
+        self._restore.restore_new_objects()
         if any(number and reference is not None for number, reference in self._restore.found.items()):
             return self
         unmatched = self._unmatched()

@@ -280,7 +280,7 @@ class Watches:
             node.inputs[index] = self._gated(value, flag, node, scope)
 
     def _gated(self, value: Value, flag: Flag, before: Node | None, scope: _Scope) -> Value:
-        """The same value, seen by the tape only where the flag holds."""
+        """A value that the tape follows only if `flag` is true at run time; its numbers don't change."""
         made = scope.made.get((value, flag))
         if made is None:
             graph = value.graph

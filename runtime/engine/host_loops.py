@@ -39,7 +39,7 @@ def _cond(node: Node, compiled: Callable[[Graph], Call]) -> Call:
 
 
 def _is_true(value: Any) -> bool:
-    """Of a number on the host or a device."""
+    """The truth value of a scalar on the host or on a device; waits for the device."""
     return bool(np.asarray(value))
 
 

@@ -90,8 +90,8 @@ class PlacedGraph:
 
     @property
     def direct(self) -> Call | None:
-        """What runs the graph, where that is one kernel that goes on behind its calls: of such a call, only where its
-        inputs are has to be looked at."""
+        """The call that runs the graph, if it is one kernel that runs asynchronously; else None. Such a call needs no
+        checks beside the devices of its inputs."""
         kernel = getattr(self._call, "kernel", None)
         return self._call if kernel is not None and kernel.is_asynchronous else None
 
@@ -108,7 +108,8 @@ class PlacedGraph:
         return self._with_products(graph) or sequence(graph, self._native, self._interpreted, for_device=True)
 
     def _with_products(self, graph: Graph) -> Call | None:
-        """A graph that is cut around products for the library; None where it has none."""
+        """Runs a graph in parts, cut around the matrix products that the GPU's library computes; None if it has
+        none."""
         if not self.place.backend.multiplies():
             return None
         graph = rewrite("window products", graph, library_products.LARGE)

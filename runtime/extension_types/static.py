@@ -24,7 +24,7 @@ def is_reserved(name: str) -> bool:
 
 
 class ImmutableDict(Mapping):
-    """A mapping that stays as it is made."""
+    """A mapping that can't be changed once it is made."""
 
     __slots__ = ("_items",)
 
@@ -112,7 +112,7 @@ class Static:
         return all(_alike(value, other.fields[name], shapes_fit) for name, value in self.fields.items())
 
     def with_shapes(self, change: Callable[[TensorShape], TensorShape]) -> Static:
-        """The same with other shapes."""
+        """A copy with `change` applied to every shape in it."""
 
         def changed(value: Any) -> Any:
             return change(value) if isinstance(value, TensorShape) else value

@@ -36,9 +36,14 @@ BLOCK = 256  # threads of a block, where a launch has several
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a kernel: how many blocks of `BLOCK` threads a GPU runs at a time (`blocks`), how many may wait for each other
-    (`cooperative`), how many threads a block may have, and how many blocks of so many threads may wait for each other
-    (`wide_blocks`). An emulated GPU's launches have `fixed` blocks."""
+    """The launch limits of a kernel on a GPU.
+
+    blocks       the number of blocks of `BLOCK` threads that run at a time
+    cooperative  the number of such blocks that may wait for each other
+    block_size   the most threads that a block may have
+    wide_blocks  the number of blocks of `block_size` threads that may wait for each other
+    fixed        the shape of every launch, on an emulated GPU
+    """
 
     blocks: int
     cooperative: int
@@ -176,8 +181,8 @@ class Backend(Protocol):
         """Copies a contiguous array to the GPU."""
 
     def write_from(self, address: int, source: HostMemory, size: int) -> None:
-        """The same from such memory, before the next launch begins: it isn't waited for, so the source must not change
-        before it is done."""
+        """Copies `size` bytes from pinned host memory to the GPU before the next launch begins. The call doesn't wait,
+        so the source must not change until the copy is done."""
 
     def read(self, address: int, target: np.ndarray) -> None:
         """Copies to a contiguous array, when all that was launched is done."""
@@ -210,7 +215,7 @@ class Backend(Protocol):
         """Waits for all that was launched."""
 
     def finish(self) -> None:
-        """The same where nothing may be raised: something goes that a kernel may still use."""
+        """Waits for all launched work, without raising: called before memory that a kernel may still use is freed."""
 
     def limits(self, kernel: Any) -> Limits:
         """How many threads a launch of a kernel may have."""

@@ -337,7 +337,7 @@ class DeviceArray:
             self.place.held[buffer.address] = buffer.size, note
 
     def reshaped(self, shape: Sequence[int]) -> DeviceArray:
-        """The same memory in another shape of as many elements."""
+        """A view of the same memory in another shape, which has as many elements."""
         host = self._host if self._buffer is not None else self.on_host()
         host = None if host is None else np.reshape(host, shape)
         if host is not None and not shape:
@@ -345,7 +345,7 @@ class DeviceArray:
         return DeviceArray(self.place, tuple(shape), self.dtype, host, self._buffer, self._address, self.note)
 
     def copied(self) -> DeviceArray:
-        """The same in memory of its own; the copy is done when it is handed out."""
+        """A copy in newly allocated memory. Waits until the copy is done."""
         address = self.address()
         buffer = self.place.allocate(self.nbytes, self.note)
         if self.nbytes:

@@ -205,7 +205,7 @@ class Builder:
         return SymbolicTensor(node.outputs[0], self)
 
     def number(self, value: float | int, dtype: DType) -> SymbolicTensor | None:
-        """The same of a Python number; None where that takes the general way (and its errors)."""
+        """A constant for a Python number; None if its conversion needs the general rules (and their errors)."""
         key = value.__class__, value, dtype
         known = _numbers.get(key)
         if known is None:

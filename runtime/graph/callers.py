@@ -25,8 +25,8 @@ def user_span() -> tuple[str, int, str] | None:
 
 
 def user_place() -> tuple[tuple[str, int, str] | None, str | None]:
-    """The same, and what the user calls the node being emitted: the `name=` of the call into this project, after the
-    open scopes."""
+    """File, line and function of the innermost frame of the user's, and the name of the node being emitted: the `name=`
+    of the call into this project, after the open name scopes; None if it has none."""
     frame: Any = sys._getframe(1)
     own: list[Any] = []  # the frames of this project on the way
     while frame is not None and _is_own(frame.f_code.co_filename):

@@ -137,7 +137,7 @@ def _is_exact(kernel: Any) -> bool:
 
 
 def _operands(node: Node) -> Sequence[Value]:
-    """Those that the result is computed from: an assignment doesn't need the value before."""
+    """The operands that a node's result is computed from: all, but for an assignment's old value."""
     return node.inputs[1:] if node.op is ASSIGN else node.inputs
 
 
@@ -186,7 +186,7 @@ def _runner(members: Sequence[_Computation], outside: list[int]) -> Callable[...
 
 
 def _groups(computations: list[_Computation]) -> Iterator[list[_Computation]]:
-    """Those that may run at one place of the program, few enough for a concatenation."""
+    """Groups of computations that may run at the same place of the program, each small enough to be concatenated."""
     group: list[_Computation] = []
     size, first, last = 0, 0, -1
     for each in computations:

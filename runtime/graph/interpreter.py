@@ -104,7 +104,7 @@ def _may_warn(node: Node) -> bool:
 
 
 def _ignoring_float_errors() -> contextlib.AbstractContextManager[None]:
-    """As in eager code, 1 / 0 is infinite without a warning."""
+    """A context in which NumPy doesn't warn of floating-point errors: 1 / 0 is infinite, as in eager code."""
     return np.errstate(all="ignore")
 
 
@@ -114,7 +114,8 @@ _CALLERS: contextvars.ContextVar[Any] = contextvars.ContextVar("the caller's flo
 
 @contextlib.contextmanager
 def _ignoring_ours() -> Iterator[None]:
-    """The same for graphs that call Python functions, which keep the caller's settings."""
+    """A context like `_ignoring_float_errors`, for graphs that call Python functions: those run with the caller's
+    settings."""
     before = _CALLERS.set(np.geterr())
     try:
         with _ignoring_float_errors():

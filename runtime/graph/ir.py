@@ -180,7 +180,8 @@ class Graph:
 
     @property
     def captures(self) -> list[tuple[Any, Value]]:
-        """Of a traced function: the tensors and variables that it uses from outside, each with the input for it."""
+        """The tensors and variables that a traced function uses from outside, each with the input that stands for
+        it."""
         count, outside = self.outside
         return list(zip(outside, self.inputs[count:]))
 

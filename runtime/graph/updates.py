@@ -27,7 +27,8 @@ class Origins:
         return found
 
     def trace(self, value: Value) -> Value | None:
-        """The same for one value of a graph that is still being made."""
+        """The input that a value is, but for the elements that updates have changed; None if it isn't one. Works in a
+        graph that is still being built, where `of` doesn't."""
         while value.node is not None:
             source = self._sources(value.node).get(value.node.outputs.index(value))
             if source is None:

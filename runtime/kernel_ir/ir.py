@@ -565,7 +565,8 @@ def walk(block: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def walk_with_blocks(block: Block) -> Iterator[tuple[Block, Statement]]:
-    """The same, each with the block that contains it."""
+    """Yields (block, statement) for the statements of a block and of all blocks in it, in program order; `block` is the
+    one that contains the statement."""
     waiting = [(block, iter(block))]
     while waiting:
         current, rest = waiting[-1]

@@ -30,7 +30,7 @@ _BITWISE, _SHIFTS = frozenset({"&", "|", "^"}), frozenset({"<<", ">>"})
 
 
 def binary(op: str, a: Type, b: Type) -> Type:
-    """Of `a op b`."""
+    """The type of `a op b`. Raises Unsupported for arrays."""
     if isinstance(a, Tuple) and isinstance(b, Tuple) and op == "+":
         return Tuple(a.items + b.items)
     if not isinstance(a, Scalar) or not isinstance(b, Scalar):
@@ -45,7 +45,7 @@ def binary(op: str, a: Type, b: Type) -> Type:
 
 
 def unary(op: str, operand: Type) -> Type:
-    """Of `op operand`."""
+    """The type of `op operand`. Raises Unsupported for truth values (but `not`) and arrays."""
     if op == "not":
         return BOOL
     if not isinstance(operand, Scalar) or operand == BOOL:
@@ -56,12 +56,12 @@ def unary(op: str, operand: Type) -> Type:
 
 
 def several(*items: Type) -> Tuple:
-    """Of several values in one."""
+    """The type of a tuple of values of these types."""
     return Tuple(items)
 
 
 def element(array: Type) -> Scalar:
-    """Of an element of a flat array."""
+    """The type of an element of a one-dimensional array. Raises Unsupported for anything else."""
     if not isinstance(array, Array) or array.rank != 1:
         raise Unsupported("an element of a value that isn't a flat array")
     return array.element
@@ -71,7 +71,7 @@ def element(array: Type) -> Scalar:
 
 
 def assigned(targets: Sequence[str], value: Type | None) -> dict[str, Type | None]:
-    """Of the variables that a value of this type is assigned to; None where it isn't known."""
+    """The types of the variables that a value is assigned to, by name; None where the type isn't known."""
     if len(targets) > 1 and isinstance(value, Tuple):
         return dict(zip(targets, value.items))
     return dict.fromkeys(targets, value if len(targets) == 1 else None)

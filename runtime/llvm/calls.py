@@ -166,7 +166,8 @@ def _bits(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
 
 
 def _reinterpretation(kinds: dict[Scalar, Scalar]) -> CallRule:
-    """The same bits as a number of another kind. kinds: by the operand's type, that of the result."""
+    """A rule that reinterprets the bits of a number as another type. kinds: the type of the operand -> that of the
+    result."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         (x,) = operands

@@ -151,7 +151,7 @@ def _read_at(offset: int) -> CallRule:
 
 
 def _of_counts(instruction: str) -> CallRule:
-    """Of two numbers that aren't negative; the second isn't 0."""
+    """A rule that applies an integer instruction to two operands: neither is negative, the second isn't 0."""
 
     def write(w: Writer, operands: Sequence[Any], type_: Any) -> Value:
         a, b = (_index(w, each) for each in operands)

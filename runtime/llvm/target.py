@@ -270,7 +270,7 @@ def optimised_text(text: str, modules: Iterable[str], passes: Passes = ALL, late
 
 @interrupts_deferred()
 def assembly(text: str, modules: Iterable[str], passes: Passes = ALL, later: str = "") -> str:
-    """The same as assembly for this machine."""
+    """The module that `machine_code` compiles, as assembly for this machine."""
     return str(_machine().emit_assembly(_optimised(text, modules, 2, passes, later)))
 
 
@@ -421,7 +421,8 @@ def link(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list
 
 
 def _link_by_older_linker(code: bytes, symbols: Sequence[str], others: Mapping[str, int]) -> list[int]:
-    """The same by the linker with which numba links all kernels: on Windows no other one is known to work."""
+    """Loads an object file with LLVM's MCJIT, as numba does, and returns the addresses of its symbols: on Windows no
+    other linker is known to work."""
     engine = kept(llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine()))
     for other, address in others.items():
         llvm.add_symbol(other, address)

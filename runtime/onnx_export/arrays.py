@@ -212,7 +212,8 @@ def _top_few(e: Emitter, node: Node) -> Sequence[Ref]:
 
 
 def _sorted(e: Emitter, x: Ref, axis: int, count: Ref, descending: bool) -> tuple[Ref, Ref]:
-    """Of equal elements ONNX takes the first one first, as we do."""
+    """The `count` largest (or smallest) elements along an axis, sorted, and their positions. Equal elements keep their
+    order, in ONNX as here. Raises NoForm for strings."""
     if x.dtype is dtypes.string:
         assert e.node is not None
         raise NoForm(e.node, "it doesn't sort strings", "Sort numbers instead, such as their positions in a vocabulary")

@@ -225,7 +225,7 @@ def _shift(e: Emitter, node: Node) -> Ref:
 
 
 def _in_float32(function: Callable[[Emitter, Ref], Ref]) -> Callable[[Emitter, Ref], Ref]:
-    """The same for float16 and bfloat16, which ONNX Runtime doesn't compute in."""
+    """A lowering that computes float16 and bfloat16 in float32, since ONNX Runtime's kernel doesn't take them."""
 
     @functools.wraps(function)
     def run(e: Emitter, x: Ref) -> Ref:

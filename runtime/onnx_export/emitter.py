@@ -133,9 +133,10 @@ class Emitter:
         return self.emit_many(op, inputs, [(dtype, False)], **attrs)[0]
 
     def compute(self, op: str, *inputs: Ref, dtype: DType | None = None, **attrs: Any) -> Ref:
-        """The same where all operands have one dtype and the kernel may not take it.
+        """Adds a node whose operands have one dtype. If ONNX Runtime's kernel doesn't take that dtype, the node
+        computes in a wider one between casts.
 
-        dtype: of the result, if it doesn't have the operands'.
+        dtype: of the result, if it isn't the operands'.
         """
         own = inputs[0].dtype
         wide = computing_dtype(op, own)
@@ -238,7 +239,7 @@ class Emitter:
         return self.refs[value]
 
     def inputs(self, node: Node) -> list[Ref]:
-        """What stands for the node's operands, order tokens left out."""
+        """The ONNX values of a node's operands, without order tokens."""
         return [self.refs[v] for v in node.inputs if not isinstance(v.type, TokenType)]
 
     def rank(self, value: Value) -> int:

@@ -106,7 +106,11 @@ def _grad_all_gather(op: Any, *dy: Any) -> Sequence[Any]:
 
 
 def _own_part(*arrays: Any, group: Any, axis: int, place: str) -> tuple:
-    """Of the sums of arrays the worker's own parts, which are as long as its other arrays."""
+    """This worker's parts of sums over all workers.
+
+    arrays: first the worker's own arrays, whose lengths along `axis` say how long its parts are; then the arrays to be
+    summed.
+    """
     own, whole = arrays[: len(arrays) // 2], arrays[len(arrays) // 2 :]
     summed = group.all_reduce(whole, False, None, place)
     (lengths,) = group.all_gather([np.array([[np.shape(a)[axis] for a in own]])], 0, place)

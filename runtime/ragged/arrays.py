@@ -177,7 +177,8 @@ def ragged_gather(
 
 
 def _gather_along(params: Tensor, indices: RaggedTensor, axis: int) -> RaggedTensor:
-    """Of a tensor: each of its rows gives a ragged tensor with the rows of the indices."""
+    """Gathers from a dense tensor along an axis other than the first, with ragged indices: a ragged dimension replaces
+    the axis."""
     rank = params.shape.rank
     at = normal_axis(axis, rank, "gather")
     values = gather(params, indices.flat_values, axis=at)

@@ -278,7 +278,7 @@ class RaggedTensor:
         return RaggedTensor(values, self._splits, self._uniform)
 
     def with_flat_values(self, new_values: Any) -> RaggedTensor:
-        """The same rows with other innermost values."""
+        """A ragged tensor with the same row partitions and `new_values` as its innermost values."""
         if isinstance(self._values, RaggedTensor):
             return self.with_values(self._values.with_flat_values(new_values))
         return self.with_values(new_values)

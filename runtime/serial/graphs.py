@@ -255,7 +255,7 @@ def name_from(said: Any) -> str:
 
 
 def at(among: Sequence[Any], place: Any) -> Any:
-    """What stands at a place. Raises Damaged."""
+    """The item at an index of a list. Raises Damaged for anything that isn't one."""
     if not is_index(place, len(among)):
         raise Damaged(f"{place!r} is not an index of a list of {len(among)}")
     return among[place]

@@ -195,7 +195,8 @@ def _check_call(call: Any) -> None:
 
 
 def _signature(op: OpDef) -> inspect.Signature | None:
-    """Of an op's kernel; None where that tells nothing."""
+    """The signature of an op's kernel; None if the kernel is a NumPy ufunc or takes any keywords, so that nothing can
+    be checked."""
     if op.name not in _signatures:
         found: inspect.Signature | None = None
         if not isinstance(op.kernel, np.ufunc):

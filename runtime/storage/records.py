@@ -68,7 +68,7 @@ class _Tables:
         self.join_places = np.arange(_ROW * 4, dtype=np.int64) * 256
 
     def remainders(self, rows: np.ndarray) -> np.ndarray:
-        """Of rows of 64 bytes, each by itself."""
+        """The CRC remainders of rows of 64 bytes. `rows`: uint8 [n, 64]. Returns uint32 [n]."""
         found = np.empty(len(rows), np.uint32)
         for start in range(0, len(rows), _AT_ONCE):  # which bounds the memory that the indices take
             part = slice(start, start + _AT_ONCE)

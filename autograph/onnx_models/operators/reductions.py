@@ -13,7 +13,7 @@ from runtime.ops.linalg.einsum import einsum
 
 
 def _whole(reduce: Callable[..., Any]) -> Callable[..., Any]:
-    """Of booleans the maximum and minimum are any and all."""
+    """The reduction `reduce_max` or `reduce_min`, extended to booleans, where they are `any` and `all`."""
 
     def run(x: Any, axis: Any, keepdims: bool) -> Any:
         if x.dtype is dtypes.bool_:

@@ -1,8 +1,8 @@
 """Approximate instructions of GPUs (`codegen/math/vector_builder.py`, `approximate`).
 
-The formulas keep their bounds if these are off by at most 1 unit in the last place. On an H200 they are so:
-`tests/device/test_gpu_functions.py` runs there too. Subnormal operands and results become 0. This computer gives
-correctly rounded results.
+The formulas that use them keep their error bounds if each instruction is off by at most 1 unit in the last place. An
+H200's are: `tests/device/test_gpu_functions.py` checks it on a GPU. Subnormal operands and results become 0. On the
+host the instructions are emulated, with correctly rounded results.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable
 
 from runtime.llvm.function_builder import FunctionBuilder, defined
 
-# name -> LLVM's intrinsic, and the instruction that computes it on this computer, in float64
+# name -> LLVM's intrinsic, and what computes the same on the host, in float64
 _INSTRUCTIONS: dict[str, tuple[str, Callable[[FunctionBuilder, str], str]]] = {
     "rcp": ("nvvm.rcp.approx.ftz.f", lambda f, x: f.binary("fdiv", "1.0", x, "double")),
     "ex2": ("nvvm.ex2.approx.ftz.f", lambda f, x: f.call("double", "@exp2", f"double {x}")),
@@ -20,11 +20,12 @@ _INSTRUCTIONS: dict[str, tuple[str, Callable[[FunctionBuilder, str], str]]] = {
 _SMALLEST = "0x3810000000000000"  # the smallest normal float32
 _INFINITY = "0x7FF0000000000000"
 
-ERROR = 0  # the error of this computer's results in units in the last place, for tests
+ERROR = 0  # added to the emulated results, in units in the last place: tests set it to try the bounds
 
 
 def definitions(needs: Container[str], for_gpu: bool) -> str:
-    """The module that defines those of these instructions that other modules need; empty if they need none."""
+    """LLVM IR that defines the approximate instructions whose symbols are in `needs`; empty if there are none.
+    for_gpu: as instructions of the GPU; else as functions for the host."""
     used = [name for name in _INSTRUCTIONS if symbol(name) in needs]
     if not used:
         return ""

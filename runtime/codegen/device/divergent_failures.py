@@ -73,7 +73,7 @@ def _status(item: ir.Return) -> tuple[ir.Expr, ...]:
 
 
 def _with_status(item: ir.Return, status: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
-    """The same values with another status and other numbers."""
+    """The statement's values with another status and other numbers of the error."""
 
     def changed(value: ir.Expr) -> ir.Expr:
         if isinstance(value, ir.Tuple):

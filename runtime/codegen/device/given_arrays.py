@@ -134,7 +134,8 @@ def _memory_of(item: ir.Expr, memory: dict[str, tuple[int, str]], product: str) 
 def _returned(
     item: ir.Expr, memory: dict[str, tuple[int, str]], known: set[str], arrays: set[str], product: str
 ) -> tuple[int, str]:
-    """The same for what a kernel returns."""
+    """The parameter whose memory an array that the kernel returns has, and its shape; `ZERO` and "None" for the
+    constant 0."""
     if isinstance(item, ir.Const) and item.type == INT64 and item.value == 0:
         return ZERO, "None"
     if isinstance(item, ir.Call) and item.function == "lib.shaped":

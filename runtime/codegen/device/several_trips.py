@@ -259,7 +259,7 @@ def _is_apart(item: ir.Expr) -> bool:
 
 
 def _grouped(block: ir.Block) -> ir.Block:
-    """The same statement for several trips; in place of four calls that compute functions of angles, one."""
+    """The statement for several trips at once. Four calls of a function of angles become one call."""
     if not all(isinstance(item, ir.Assign) and _is_of_angle(item.value) for item in block):
         return block
     found: ir.Block = []

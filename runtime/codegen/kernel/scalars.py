@@ -77,7 +77,7 @@ def convert(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
 
 
 def reinterpret(expr: ir.Expr, source: DType, target: DType) -> ir.Expr:
-    """The same bits as a number of another dtype of the same width."""
+    """A number's bits as another dtype of the same width."""
     if source is target:
         return expr
     signed = as_dtype(f"int{8 * source.size}")

@@ -185,9 +185,10 @@ class KernelSource:
         return f"{self.signature} quick" if self.quick else self.signature
 
     def hurried(self) -> KernelSource:
-        """The same kernel for a running loop that waits for it. A loop over numbers needs few passes: its code takes
-        1.8 times as long as with all of them for the edit distance of `benchmarks`, 1 to 1.2 times for other loops.
-        Nests over arrays in a loop need LLVM's vectorisation, so kernels with them stay as they are."""
+        """The kernel, compiled with fewer LLVM passes where that costs little: a running loop waits for it. Loops over
+        numbers need few passes: their code takes 1.8 times as long without the others for the edit distance of
+        `benchmarks`, 1 to 1.2 times for other loops. Nests over arrays in a loop need LLVM's vectorisation, so kernels
+        with them are compiled as usual."""
         return replace(self, quick=not any(_has_inner_nest(each) for each in self.functions))
 
     def out_of_memory(self, error: MemoryError) -> Exception:

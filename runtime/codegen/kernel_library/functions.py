@@ -543,7 +543,7 @@ def matmul(
     flip_b: bool,
     threads: int,
 ) -> None:
-    """The same for floats of any sizes: by `gemm`, unless it is small."""
+    """The product of two matrices of floats, of any sizes: by `gemm`, unless the product is small."""
     if rows * inner * columns < _SMALL_PRODUCT or rows == 0 or columns == 0 or inner == 0:
         int_matmul(a, a0, b, b0, out, out0, rows, inner, columns, flip_a, flip_b)
     else:

@@ -539,8 +539,8 @@ def _reader(nest: Any, tree: _Tree) -> Any:
 
 
 def _row_reader(nest: Any, split: _Split) -> Any:
-    """The same for an operand that is one array, perhaps with a number around it. In rows of that number, an element of
-    the array's nearest row is loaded but not used."""
+    """A reader of the operand's elements by row, for an operand that is one array, perhaps padded with one number. In
+    rows of padding an element of the array's nearest row is loaded but not used."""
     low, refs = nest.low, [each.ref for each in _leaves(split)]
     number = next((each.element(()) for each in refs if isinstance(each, Virtual)), None)
     array = next((each for each in refs if isinstance(each, Array)), None)

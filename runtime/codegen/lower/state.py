@@ -249,7 +249,8 @@ class Lowering(Sizes):
         return ref.expr
 
     def scalar_name(self, value: Value) -> ir.Var | ir.Const:
-        """The same as a variable or constant, for use in several places."""
+        """A rank-0 value as a variable or a constant: an expression that may be used several times, since it is
+        computed once."""
         ref = self.ref(value)
         assert isinstance(ref, Scalar), (value, ref)
         if isinstance(ref.expr, (ir.Var, ir.Const)):
@@ -330,7 +331,7 @@ class Lowering(Sizes):
         return ir.array_variable(self.empty_buffers[dtype], scalars.machine_type(dtype))
 
     def copied(self, array: Array, base: str | None = None) -> Array:
-        """The same elements in a buffer that this kernel owns."""
+        """A copy of an array in a new buffer, which the kernel owns. `base`: the beginning of the buffer's name."""
         buffer = self.new_buffer(product(array.dims), array.dtype, base)
         self.copy_into(Array(buffer, array.dims), array)
         return Array(buffer, array.dims)
@@ -359,7 +360,8 @@ class Lowering(Sizes):
         return self._still_read(value) == []
 
     def frees_memory_of(self, value: Value) -> bool:
-        """The same, after copying the elements that later nodes read out of the memory."""
+        """Whether the current node may overwrite the value's memory, after this call has copied the elements that later
+        nodes read from it."""
         readers = self._still_read(value)
         if not readers:
             return readers is not None

@@ -342,7 +342,7 @@ class FormulaBuilder:
         return self.deferred("power", x, n)
 
     def wide(self) -> FormulaBuilder:
-        """The same builder and width, in float64."""
+        """A builder of formulas in float64, with as many lanes as this one."""
         return FormulaBuilder(self.builder, 64, self.width)
 
     def widened(self, x: SimdValue) -> SimdValue:
@@ -353,7 +353,7 @@ class FormulaBuilder:
         return SimdValue(self, self.builder.fptrunc(x.value, self.float_type))
 
     def low_bits(self, integer: SimdValue) -> SimdValue:
-        """Those of an integer of the wide builder's."""
+        """Truncates an integer of the float64 builder (`wide`) to this builder's integer type."""
         return SimdValue(self, self.builder.trunc(integer.value, self.int_type))
 
 

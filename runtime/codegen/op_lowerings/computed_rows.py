@@ -109,7 +109,7 @@ def join_rows(
 def _one_by_one(
     low: Lowering, places: Array, count: Atom, inner: Atom, out: Buffer, join: Callable[[ir.Expr, ir.Expr], ir.Expr]
 ) -> None:
-    """The same for few rows, one after the other."""
+    """Lowers `join_rows` for few rows: a loop over the rows, one after the other."""
     i, j = low.index_name(_ROW), low.index_name(_ELEMENT)
 
     def joined(at: ir.Expr, source: ir.Expr) -> ir.Statement:

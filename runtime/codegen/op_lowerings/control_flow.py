@@ -188,7 +188,7 @@ def _held(low: Lowering, value: Value, may_pass: bool = False) -> Any:
 
 
 def _inside(ref: Any, owned: bool = False) -> Any:
-    """The same value inside a region, which may overwrite an array only if it owns it."""
+    """How a region sees a value from outside: it may overwrite an array only if it owns it (`owned`)."""
     if isinstance(ref, Array):
         return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, owned, outside=ref.buffer))
     if isinstance(ref, StackRef):
@@ -197,7 +197,8 @@ def _inside(ref: Any, owned: bool = False) -> Any:
 
 
 def _for_branch(ref: Any) -> Any:
-    """The same value with a buffer of its own, since each branch tracks by itself what it overwrites."""
+    """How a branch sees a value from outside: with a `Buffer` object of its own, since each branch tracks what it
+    overwrites."""
     if isinstance(ref, Array):
         return replace(ref, buffer=Buffer(ref.buffer.name, ref.dtype, ref.buffer.owned, ref.buffer.outside))
     return ref
@@ -286,7 +287,7 @@ def _wide(ref: Scalar) -> ir.Expr:
 
 
 def _narrowed(ref: Any, known: Range | None) -> Any:
-    """The same value where its range is known to be narrower."""
+    """A value with a narrower range, where a test has shown that."""
     if known is None or not isinstance(ref, Scalar) or isinstance(ref.expr, ir.Const):
         return ref
     before = range_of(ref)

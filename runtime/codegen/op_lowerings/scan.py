@@ -73,7 +73,7 @@ class _Lines:
         low.nest(self.outer, count, block, self.low.is_large([self.node]))
 
     def _by_column(self, start: Callable[[ir.Var], None], each: Callable[[ir.Var, ir.Var, ir.Var], None]) -> None:
-        """The same for a GPU, of which a thread takes a column."""
+        """Lowers a scan for a GPU: each thread takes a column."""
         low = self.low
         with low.nested() as block:
             column = low.assign(self.outer * self.behind + self.column, "column")

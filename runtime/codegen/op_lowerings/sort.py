@@ -114,7 +114,7 @@ def _top_few(low: Lowering, node: Node) -> None:
 def _top_of_sorted_rows(
     low: Lowering, array: Array, rows: Atom, length: Atom, values: Buffer, places: Buffer, k: int
 ) -> None:
-    """The same for a GPU, whose threads sort all rows at once."""
+    """Lowers `top_k` for a GPU, whose threads sort all rows at once."""
     buffers = _order_buffers(low, array, "order")
     x, arrays = array.buffer.variable, [each.variable for each in buffers]
     low.add(ir.Run(ir.call("lib.order_of_rows", x, rows, length, ir.TRUE, *arrays)))

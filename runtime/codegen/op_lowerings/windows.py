@@ -90,7 +90,8 @@ class Windows:
         self.nest(rows, large, lambda i: self.each_of_row(i, visit))
 
     def each_of_row(self, i: ir.Var, visit: Callable[[ir.Expr, ir.Expr, list[ir.Expr]], None]) -> None:
-        """The same for the windows of a row, one for each position along the last dimension."""
+        """Adds a loop over the windows of row `i`, one for each position along the last dimension. visit: as in
+        `each`."""
         batch, *outer = self.split(i, [self.batch, *self.places[:-1]])
 
         def window(j: ir.Var) -> None:
@@ -201,7 +202,7 @@ class Windows:
         self.each_row(batch, at, row)
 
     def inside(self, depth: int) -> Windows:
-        """The same, for loops inside as many others."""
+        """The same windows, lowered inside `depth` loops."""
         found = copy(self)
         found._depth = depth
         return found

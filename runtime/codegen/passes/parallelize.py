@@ -114,7 +114,7 @@ def _on_threads(kernel: Kernel, loop: ir.For) -> ir.Run:
 
 
 def _from_zero(kernel: Kernel, loop: ir.For) -> ir.For:
-    """The same loop with a new index that starts at 0."""
+    """An equal loop whose index starts at 0; the old index is computed from it in the body."""
     index = kernel.names.fresh(loop.index)
     body = [ir.assign(loop.index, ir.size_variable(index) + loop.start), *loop.body]
     return ir.For(index, ir.ZERO, simplify.difference(loop.stop, loop.start), ir.ONE, body)

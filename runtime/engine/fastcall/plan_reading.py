@@ -40,7 +40,7 @@ def word(f: FunctionBuilder, cursor: str) -> str:
 
 
 def pointer(f: FunctionBuilder, cursor: str) -> str:
-    """The same, of a word that is an object's address."""
+    """The next word of a plan as the address of an object; the cursor moves on."""
     return f.convert("inttoptr", "i64", word(f, cursor), "ptr")
 
 

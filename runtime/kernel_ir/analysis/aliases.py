@@ -116,11 +116,11 @@ class Unaliased:
         self.arrays, self.names = arrays, names or set()
 
     def branch(self) -> Unaliased:
-        """The same, for a block that may run from here."""
+        """A copy of the state, to walk a block with that may or may not run."""
         return Unaliased(self.arrays, set(self.names))
 
     def join(self, *branches: Unaliased) -> None:
-        """Goes on behind blocks of which one has run."""
+        """Continues after blocks of which exactly one has run: keeps what holds after each of them."""
         for branch in branches:
             self.names &= branch.names
 

@@ -111,7 +111,7 @@ class Polynomial:
 
     @property
     def expr(self) -> ir.Expr:
-        """As an expression of 64-bit variables: the positive terms first."""
+        """The polynomial as an expression of 64-bit variables, positive terms first."""
         terms = sorted(self.terms, key=lambda term: (term[1] < 0, not term[0]))
         total: ir.Expr | None = None
         for names, factor in terms:

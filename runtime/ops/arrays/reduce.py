@@ -52,7 +52,7 @@ def _expanded(value: Any, op: Any) -> Any:
 
 
 def _spread(value: Any, op: Any) -> Any:
-    """The same, broadcast to the shape of the operand."""
+    """A reduction's result or cotangent, broadcast to the shape of the operand."""
     return (
         call("broadcast_like", _expanded(value, op), op.inputs[0])
         if _dynamic(op)

@@ -150,7 +150,8 @@ def _by_kind(for_floats: Any, for_integers: Any) -> Any:
 
 
 def _quotient(for_floats: str, for_integers: str) -> Any:
-    """The same for quotients. That of the least int64 and -1 overflows: the processor traps on it, numba makes it 0."""
+    """The text of a quotient, by the kind of the output. The least int64 divided by -1 overflows (processors trap,
+    numba gives 0), so that case is written separately."""
     by_kind = _by_kind(for_floats, for_integers)
 
     def text(arguments: Sequence[str], inputs: Sequence[DType], output: DType) -> str:

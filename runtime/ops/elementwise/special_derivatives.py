@@ -41,7 +41,8 @@ def _below(order: int) -> Callable[[Any], Any]:
 
 
 def _power_series(x: Any, order: int, sign: int) -> Any:
-    """Of the Bessel function of this order, J (sign -1) or I (sign 1); for abs(x) below max(4, order)."""
+    """The Bessel function J (sign -1) or I (sign 1) of this order, by its power series: for abs(x) below max(4,
+    order)."""
     quarter = sign * x * x / 4
     term = (x / 2) ** order / math.factorial(order)
     total = term
@@ -52,7 +53,8 @@ def _power_series(x: Any, order: int, sign: int) -> Any:
 
 
 def _recurrence(x: Any, order: int, sign: int, first: str, second: str) -> Any:
-    """The same from orders 0 and 1, upwards; DLMF 10.6.1 and 10.29.1. It is stable where abs(x) is above the order."""
+    """The Bessel function of this order, by recurrence from orders 0 and 1 upwards (DLMF 10.6.1 and 10.29.1). It is
+    stable if abs(x) is above the order."""
     below, value = _scipy(first)(x), _scipy(second)(x)
     for index in range(1, order):
         below, value = value, sign * (below - 2 * index * (value / x))

@@ -89,7 +89,8 @@ def _check_channels(image: Any, channels: int) -> None:
 
 
 def _check_format(image: Any, named: str) -> None:
-    """Of the functions that have a format in their names those of BMP and of animations are particular."""
+    """Raises InvalidArgumentError if an image's format can't be read by a function named after a format: BMP's accepts
+    only BMP, those of still images no animations."""
     frames = getattr(image, "n_frames", 1)
     if named == "BMP" or (image.format == "BMP" and named != "any"):
         if image.format != named:

@@ -193,7 +193,7 @@ def _floats(value: Any, what: str, rank: int) -> Tensor:
 
 
 def _boxes_and_scores(boxes: Any, scores: Any) -> tuple[Tensor, Tensor]:
-    """Those of one image, float32: shapes (1, boxes, 4) and (1, 1, boxes)."""
+    """The boxes and scores of one image as a batch of one class, float32: shapes [1, boxes, 4] and [1, 1, boxes]."""
     x, y = _floats(boxes, "boxes", 2), _floats(scores, "scores", 1)
     if x._shape[1] not in (4, None):  # type: ignore[index]
         raise errors.InvalidArgumentError(f"boxes must have 4 columns, got shape {brackets(x._shape)}")

@@ -30,7 +30,8 @@ _CACHED = 1 << 18
 
 
 def _channels(shape: Any, sizes: Sequence[int]) -> int | None:
-    """Of filters. Raises ValueError for another rank and for other sizes."""
+    """The number of channels of filters of this shape; None if it isn't known. Raises ValueError if their rank or sizes
+    don't fit."""
     if shape is None:
         return None
     if len(shape) != len(sizes) + 1:

@@ -81,7 +81,7 @@ def words(key: int, counter: int, count: int) -> np.ndarray:
 
 
 def _few(key: int, counter: int, count: int) -> np.ndarray:
-    """The same of few words: by Python's integers, which take a tenth of the time."""
+    """A few random words, computed with Python's integers: for few words that takes a tenth of NumPy's time."""
     found: list[int] = []
     while len(found) < count:
         c0, c1, c2, c3 = (counter >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96))

@@ -52,7 +52,7 @@ def fields_of(record: bytes, delimiter: bytes, quotes: bool) -> list[bytes]:
 
 
 def _quoted_field(record: bytes, place: int) -> tuple[bytes, int]:
-    """What is between quotes, of which two stand for one, and the place behind."""
+    """A quoted field's text, in which two quotes are one, and the position after its closing quote."""
     parts = []
     while True:
         stop = record.find(b'"', place)

@@ -47,7 +47,7 @@ class Rewrite:
         return node.outputs[0]
 
     def is_used_once(self, value: Value) -> bool:
-        """Whether a value had one reader when the walk began."""
+        """Whether exactly one operand or output of the graph was this value before the rules were applied."""
         if self._uses is None:
             self._uses = Counter(v for node in self._nodes for v in node.inputs)
             self._uses.update(self.graph.outputs)
@@ -58,7 +58,8 @@ Rule = Callable[[Rewrite, Node], "Value | None"]
 
 
 def apply_rules(graph: Graph, rules: Mapping[str, Sequence[Rule]]) -> None:
-    """Applies rules (op name -> those that may know better, the first to be tried first) in place, in regions too."""
+    """Rewrites a graph and its regions in place. `rules`: for an op's name the rules to try, in order; the first that
+    returns a value replaces the node's result by it."""
     mapping = Substitution()
     nodes, graph.nodes = graph.nodes, []
     rewrite = Rewrite(graph, nodes)
