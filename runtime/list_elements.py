@@ -16,11 +16,11 @@ class Elements:
         return value
 
     def put_together(self, structure: Any) -> Any:
-        """The value that has been taken apart to such a structure."""
+        """The value whose tensors are in `structure`."""
         return structure
 
     def settle(self, items: Any) -> None:
-        """A list is about to be read: it may have to take what has changed in containers that are its elements."""
+        """Called before a list is read: writes changed containers back that are its elements."""
 
     def read(self, items: Any, value: Any, position: Any) -> Any:
         """An element is read; gives the object to use for it."""
@@ -31,7 +31,7 @@ class Elements:
         return value
 
     def made(self, items: Any, values: Any) -> None:
-        """A list has been made of values in the place of a Python list."""
+        """Called when a staged list has replaced a Python list with these values."""
 
     def stored(self, items: Any, value: Any, position: Any) -> None:
         """A value has become an element; position is None where several, or none, may be it."""

@@ -61,7 +61,7 @@ class ExponentialMovingAverage:
             average.assign_sub((average - variable) * cast(rest, variable.dtype))
 
     def _rest(self) -> Any:
-        """What 1 has more than the decay."""
+        """1 - decay: the weight of the new value."""
         if self._num_updates is None:
             return convert_to_tensor(1.0 - self._decay)
         steps = cast(convert_to_tensor(self._num_updates), "float32")

@@ -183,7 +183,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any], expand_compos
 
 
 def packer(structure: Any) -> Callable[[Sequence[Any]], Any]:
-    """What makes the same structure of other leaves, as many as it has: `pack_sequence_as` for those who ask often."""
+    """A function that packs a list of leaves into this structure: `pack_sequence_as`, prepared for many calls."""
     return _packer(structure)[1] if is_nested(structure) else _only
 
 

@@ -236,7 +236,7 @@ def _sparse(values: Tensor, lengths: Tensor) -> SparseTensor:
 
 
 def _given(found: Any, names: Any, feature: Any, count: Any) -> Any:
-    """What a feature of a batch of `Example` messages is."""
+    """The tensor of a feature, for a batch of `Example` messages: dense, sparse or ragged, as `feature` says."""
     if isinstance(feature, (FixedLenFeature, FixedLenSequenceFeature)):
         return found[names][0]
     if isinstance(feature, VarLenFeature):
@@ -347,7 +347,8 @@ def _ask_steps(wanted: _Wanted, key: str, feature: Any) -> tuple:
 
 
 def _given_steps(arrays: Sequence[Tensor], feature: Any) -> Any:
-    """What a list of features is, of a batch of messages."""
+    """The tensor of a feature list, for a batch of `SequenceExample` messages: dense, sparse or ragged, as `feature`
+    says."""
     values, lengths, counts = arrays
     if isinstance(feature, RaggedFeature):
         return RaggedTensor.from_nested_row_lengths(values, [counts, lengths], validate=False)

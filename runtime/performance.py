@@ -42,5 +42,5 @@ def warn_once(kind: str, function: str, span: Span, message: str, cause: str, fi
 
 
 def forget() -> None:
-    """Lets everything be said again."""
+    """Forgets which warnings have been given, so that each may be given again."""
     _said.clear()

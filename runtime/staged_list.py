@@ -179,7 +179,8 @@ class StagedList(ListMethods):
         return all(a is b for a, b in zip(self._first, (*self._buffers, self._size)))
 
     def taken(self) -> StagedList:
-        """The list for who runs over it; nothing is left in one that stands for a generator."""
+        """The list to iterate over. A list that represents a generator hands its elements to a copy and is empty
+        afterwards."""
         if not self.is_generator:
             return self
         made = self.clone()
@@ -372,7 +373,7 @@ class StagedList(ListMethods):
         return value
 
     def copy(self) -> StagedList:
-        """A list of its own with the same elements."""
+        """A new list with the same elements."""
         self.elements.settle(self)
         self.elements.copied(self)
         return self.clone()

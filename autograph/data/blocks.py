@@ -40,7 +40,7 @@ def empty(spec: Any) -> Leaves:
 
 
 def maker(spec: Any) -> Callable[[Leaves], Any]:
-    """What makes an element of a spec, or a batch of such, of its arrays."""
+    """A function that makes an element of this spec, or a batch of elements, from its arrays."""
     makers = [_text if leaf.dtype is dtypes.string else _typed(leaf.dtype) for leaf in nest.flatten(spec)]
     if isinstance(spec, TensorSpec):
         only = makers[0]
@@ -105,7 +105,7 @@ class Chosen(Blocks):
 
 
 class Changed(Blocks):
-    """Elements made of others, as many at a time."""
+    """Blocks of elements that are computed from blocks of as many elements of another source."""
 
     def __init__(self, source: Blocks, change: Callable[[Leaves], Leaves]) -> None:
         self._source, self._change = source, change

@@ -89,7 +89,7 @@ class ElementWriter:
         self._records.write(b"".join(wire.field(1, proto) for proto in protos))
 
     def complete(self) -> None:
-        """Puts the file in its place."""
+        """Closes the file and moves it from its temporary name to its path."""
         assert self._records is not None
         self._records.close(sync=True)
         self._records = None

@@ -46,7 +46,7 @@ class Original:
         )
 
     def reduce_function(self, function: Function) -> tuple:
-        """What `__reduce_ex__` of the function gives that this one stands for."""
+        """The result of `__reduce_ex__` for a `Function` whose Python function is this one."""
         parts = self.__name__, self.__doc__, getattr(self, "__signature__", None)
         return _unpickled, (*parts, list(self.traces), function.input_signature, function._jit_compile)
 

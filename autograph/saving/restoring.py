@@ -25,7 +25,7 @@ _DEEPEST = 5  # lists in lists that are looked into for new elements
 
 
 class _Report:
-    """What a restore that has ended leaves to be said."""
+    """Warns, when a restore ends, of the saved values that were never restored."""
 
     def __init__(self, saved: SavedCheckpoint) -> None:
         self.saved = saved
@@ -37,7 +37,7 @@ class _Report:
         self.place = ("sys", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
     def missing(self) -> list[str]:
-        """The paths of the saved values that have found no place."""
+        """The paths of the saved values that haven't been restored to any object."""
         return [
             thing.path
             for number, thing in enumerate(self.saved.objects)
@@ -235,7 +235,7 @@ def is_waiting(thing: Any) -> bool:
 
 
 def changed(thing: Any) -> None:
-    """An object has got an attribute: what waited for it is restored."""
+    """Restores the values that waited for an attribute of `thing`. Called when an attribute of it has been set."""
     entry = _waiting.get(id(thing))
     if entry is None:
         return

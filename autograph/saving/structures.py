@@ -81,7 +81,7 @@ class StructureEncoder(Encoder):
 
 
 class StructureDecoder(Decoder):
-    """things: what the numbers of objects stand for."""
+    """Reads arguments and results of functions from JSON. things: the objects of the model, by number."""
 
     tags = Decoder.tags | {"spec", "object", "variable_argument", "named", "composite", "complex", "range"}
 

@@ -20,7 +20,7 @@ from runtime.thread_state import propagated
 
 
 class _State(threading.local):
-    """What is set for the current thread."""
+    """The current thread's default writer, step and recording condition."""
 
     writer: SummaryWriter | None = None
     step: Any = None

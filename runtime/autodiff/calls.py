@@ -112,7 +112,7 @@ def with_casts(sliced: Iterable[Hashable], casts: Iterable[tuple[Hashable, Hasha
 
 
 def key_of(tensor: Any) -> Hashable:
-    """What identifies a tensor on a tape."""
+    """The key that identifies a tensor on a tape."""
     return tensor.value if type(tensor) is SymbolicTensor else id(tensor)
 
 

@@ -153,7 +153,7 @@ class GradientTape:
         self._used = False
 
     def copy(self) -> GradientTape:
-        """A copy of the tape, with the same records so far."""
+        """A copy of the tape with the records made so far."""
         tape = GradientTape(self._persistent, self._watch_accessed)
         tape.builder, tape._number = self.builder, self._number
         tape._calls, tape._tracked = [*self._calls], {**self._tracked}

@@ -352,7 +352,8 @@ class Watches:
             scope.known[result] = self._joined(node, flags, scope)
 
     def _give_out(self, region: Graph, index: int, value: Value, scope: _Scope, node: Node) -> None:
-        """Has a region give something watched late out as it is known at its end."""
+        """Makes a region's output follow the flag of a value that was watched during the region: the tape sees it only
+        if the flag holds at the end."""
         thing = scope.things.get(value)
         if thing is None or scope.flags.get(thing) is True or not scope.changes or not is_differentiable(value.type):
             return
@@ -442,7 +443,7 @@ class Watches:
         scope.known.update(zip([node.outputs[i] for i in values], found[len(things) :]))
 
     def _things_marked(self, node: Node, scope: _Scope) -> list[Thing]:
-        """What marks in the node watch, once each."""
+        """The values that marks in the node watch, each once."""
         return list(dict.fromkeys(scope.things[node.inputs[at]] for at, _ in self._operands_marked(node)))
 
 

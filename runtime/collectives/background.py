@@ -93,7 +93,7 @@ class Background:
         return threading.current_thread() is self._thread
 
     def hurry(self, number: int) -> None:
-        """Says that somebody waits for an operation."""
+        """Notes that a caller waits for an operation, given its number."""
         self._awaited = max(self._awaited, number)
 
     def has_time(self) -> bool:

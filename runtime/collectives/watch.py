@@ -198,7 +198,8 @@ class Watch:
         return [rank for rank, last in list(self._ended.items()) if last < step]
 
     def _find_missing(self) -> None:
-        """On rank 0: asks all where they are, and tells them who isn't where somebody waits."""
+        """On rank 0: asks all workers at which step they are, and tells them which ones haven't reached the step that
+        others wait at."""
         time.sleep(_ANSWER / 2)  # for others that wait
         self._here = {0: (self._step, where_main_is())}
         self._send({"said": "where"})

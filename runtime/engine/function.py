@@ -129,7 +129,7 @@ class GraphFunction:
 
     @property
     def compile_seconds(self) -> float:
-        """The seconds that compiling it and its gradients has taken so far."""
+        """The seconds spent so far on compiling the function and its gradients."""
         parts = [part.compile_seconds for each in self.gradients() for part in (each.forward, each.backward)]
         return self.executable.compile_seconds + sum(parts)
 

@@ -315,7 +315,7 @@ class _Step:
 
     @functools.cached_property
     def form(self) -> tuple:
-        """What it has in common with other steps that may share its kernel."""
+        """A key that is equal for steps whose parts may share a kernel."""
         return _form(self.part)
 
     @functools.cached_property
@@ -418,6 +418,6 @@ class _Sequence:
 
 
 def _targets(names: Iterable[str]) -> str:
-    """What takes the values of a list apart."""
+    """Python text that unpacks a list into these names; empty if there are none."""
     found = "".join(f"{name}, " for name in names)
     return f"{found}= " if found else ""

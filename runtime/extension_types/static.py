@@ -74,7 +74,7 @@ class Static:
         return cls({name: _map(without_parts, value) for name, value in fields.items()})
 
     def parts(self, fields: dict[str, Any]) -> list[Any]:
-        """What stands in the places of the parts in other fields."""
+        """The values in `fields` at the positions where these fields have parts, in order."""
         found: list[Any] = []
         for name, mine in self.fields.items():
             _gather(mine, fields[name], found)

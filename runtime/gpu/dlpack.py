@@ -61,7 +61,7 @@ def _given_back(address: int) -> None:
 
 @ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def _dropped(capsule: int) -> None:
-    """A capsule goes: what nobody has taken out of it goes too."""
+    """Called when a capsule is destroyed: releases its array if no consumer has taken it."""
     for name in _FORMS:
         if _is_valid(capsule, name):
             _held.pop(_pointer(capsule, name), None)

@@ -166,6 +166,6 @@ def thread_key() -> ctypes.c_ulong:
 
 @functools.cache
 def _set_record() -> Callable[[int], None]:
-    """What gives the calling thread its record."""
+    """A function that sets the calling thread's record, given the record's address."""
     key, set_specific = thread_key(), system.c_library().pthread_setspecific
     return lambda address: set_specific(key, ctypes.c_void_p(address))

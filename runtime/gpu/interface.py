@@ -169,7 +169,7 @@ class Backend(Protocol):
         """Memory of `size` bytes, at a multiple of 256. Raises OutOfMemory."""
 
     def free(self, address: int) -> None:
-        """What was launched before may still use the memory: the next one who gets it comes after that."""
+        """Frees memory at once, although launched work may still use it: whatever uses it next runs after that work."""
 
     def memory_info(self) -> tuple[int, int]:
         """Free and all memory, in bytes."""

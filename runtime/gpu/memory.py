@@ -102,7 +102,8 @@ class LogicalGPU:
             self._current -= freed.popleft()
 
     def allocate(self, size: int, note: str) -> Buffer:
-        """Memory. note: what it is for, if it has to be said. Raises ResourceExhaustedError."""
+        """Allocates `size` bytes on the device. note: the purpose, for the error's text. Raises ResourceExhaustedError
+        if there is too little memory, even after unused arrays are freed."""
         with self.lock:
             try:
                 return self._allocated(size, note)
@@ -283,7 +284,7 @@ class DeviceArray:
 
     @property
     def is_there(self) -> bool:
-        """Whether it has been copied to the GPU, or was made there."""
+        """Whether the array is in the GPU's memory now."""
         return self._buffer is not None
 
     def on_host(self) -> Any:

@@ -291,7 +291,7 @@ _EXPECTED = (
 
 
 def _located(error: Exception, node: Node, operands: Sequence[Any]) -> Exception | None:
-    """What a node's error becomes, with the user's line in it; None where it goes on as it is."""
+    """A node's error with the user's line in it; None if the error is raised unchanged."""
     if node.op.name == "call":
         return None  # it comes from a node of the function
     if node.op.name == "assert" or node.op.unchecked:
@@ -514,7 +514,8 @@ _REGIONS = {"cond": _run_cond, "while": _run_while, "letrec": _run_letrec}
 
 
 def _run_hot(node: Node, program: Program, operands: list[Any], tier_up: Accelerator) -> list[Any]:
-    """What is left of a loop, as a Python function."""
+    """Runs the remaining trips of a loop as a Python function, which is made the first time. Returns the loop's
+    results."""
     if program.hot is None:
         program.hot = HotLoop(node, _executor)
     return _located_errors(program.hot, lambda hot: hot.run(operands, tier_up, TRIPS_PER_POLL))

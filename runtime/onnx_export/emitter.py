@@ -78,7 +78,7 @@ def element_type(dtype: DType) -> int:
 
 
 def value_info(name: str, type_: Type, shape: Sequence[Any] | None = None) -> onnx.ValueInfoProto:
-    """What a graph says of an input or output; without a shape for any."""
+    """The ONNX description of an input or output; without a shape if the shape may be any."""
     if isinstance(type_, StackType):
         tensor = helper.make_tensor_type_proto(element_type(type_.element.dtype), None)
         return helper.make_value_info(name, helper.make_sequence_type_proto(tensor))
@@ -177,7 +177,8 @@ class Emitter:
         return helper.make_graph(kept, self.unique(name), inputs, outputs)
 
     def unless_pruned(self, error: NoForm, dtype: DType) -> Ref:
-        """A tensor that can't be made: an error if anything is left that reads it."""
+        """A placeholder for a tensor that has no form in ONNX. `pruned` raises the error if a remaining node reads
+        it."""
         ref = Ref(self.unique("none"), dtype)
         self._refused[ref.name] = error
         return ref
@@ -323,7 +324,7 @@ class Emitter:
 
 
 def reads(node: onnx.NodeProto) -> set[str]:
-    """What a node reads, also inside of its subgraphs."""
+    """The names that a node reads, in its subgraphs too."""
     found = set(node.input)
     for attribute in node.attribute:
         if attribute.HasField("g"):

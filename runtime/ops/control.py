@@ -181,7 +181,7 @@ class ErrorTemplate:
 
 
 def parts_of(error: BaseException) -> tuple[tuple, dict[str, Any]]:
-    """What an error is made from: its arguments and its attributes."""
+    """The arguments and the attributes that an error is constructed from."""
     # An OSError keeps the file's name out of its `args`.
     arguments: Any = OSError.__reduce__(error)[1] if isinstance(error, OSError) else error.args
     return arguments, {name: value for name, value in vars(error).items() if name != "__notes__"}
@@ -205,7 +205,7 @@ def _made_before(self: Any, *arguments: Any) -> None:
 
 
 class Datum:
-    """The place of a tensor in an error."""
+    """Marks where a tensor's value stands in an error's arguments."""
 
     __slots__ = ("index",)
 

@@ -122,7 +122,7 @@ def explain_failure(op: OpDef, types: Sequence[Any], attrs: dict[str, Any], erro
 
 
 def _refusal(op: OpDef, types: Sequence[Any], attrs: dict[str, Any]) -> Exception | None:
-    """What the type rule says against the inputs, if anything."""
+    """The error that an op's type rule raises for these input types, as an OpError; None if it accepts them."""
     try:
         op.infer(types, attrs)
     except errors.OpError as refined:

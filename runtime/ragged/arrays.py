@@ -246,7 +246,7 @@ def to_tensor(self: RaggedTensor, default_value: Any = None, name: str | None = 
 
 
 def _inner(tensor: Any) -> list[Any]:
-    """The dimensions behind the first."""
+    """The dimensions after the first."""
     sizes = list(tensor.shape)[1:]
     return [d if d is not None else shape_of(tensor, INT)[i] for i, d in enumerate(sizes, 1)]
 

@@ -86,7 +86,7 @@ def _indices(part: slice, count: Any) -> Tensor:
 
 
 def _columns(x: RaggedTensor, keys: list[Any]) -> RaggedTensor:
-    """The keys for the dimensions behind the first."""
+    """The parts of a key for the dimensions after the first."""
     first, *rest = keys
     if first is None:
         inner = x if not rest else _columns(x, rest)

@@ -140,12 +140,12 @@ _signatures: dict[str, inspect.Signature | None] = {}
 
 
 def is_refused(op: OpDef) -> bool:
-    """Whether an op may stand in no file."""
+    """Whether an op can't be part of a graph in a file."""
     return bool(op.not_in_files) or op.calls_python or op.is_collective
 
 
 def reason(op: OpDef) -> str:
-    """What an op does that may stand in no file."""
+    """Why an op can't be part of a graph in a file, as the end of a sentence."""
     return op.not_in_files or ("talks to other replicas" if op.is_collective else "calls Python code")
 
 

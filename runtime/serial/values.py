@@ -38,7 +38,7 @@ from runtime.types import StackType, TensorType, TokenType, Type
 
 
 class Damaged(Exception):
-    """A file says something that no file of ours does."""
+    """The content of a file isn't what this project writes: it is damaged, or made by hand."""
 
 
 # --- types -----------------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def checked_compression(kind: Any) -> str:
 
 
 class _Inflated(io.RawIOBase):
-    """What a zlib stream in a file holds."""
+    """A reader of the decompressed bytes of a zlib stream in a file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._inflate = file, zlib.decompressobj()

@@ -254,7 +254,7 @@ def _is_of_angle(item: ir.Expr) -> bool:
 
 
 def _is_apart(item: ir.Expr) -> bool:
-    """Whether it gets a statement of its own."""
+    """Whether an expression is assigned to a variable by a statement of its own: loads, and functions of angles."""
     return isinstance(item, ir.Load) or _is_of_angle(item)
 
 

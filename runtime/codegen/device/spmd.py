@@ -94,7 +94,7 @@ class _Rewriter:
         self.made: list[ir.Function] = []
 
     def run(self) -> None:
-        """Puts the kernel behind the functions that it calls."""
+        """Rewrites the kernel and appends it to the target's functions, after those that it calls."""
         kernel = self.target
         function = self.program.functions["kernel"]
         kernel.given = given_arrays(function, kernel.parameters)

@@ -192,5 +192,6 @@ def _array(address: int | None, dtype: np.dtype, shape: Sequence[int]) -> np.nda
 
 
 def argument(constant: Any) -> Any:
-    """What the kernel gets for one of its constants."""
+    """The argument that the kernel is passed for a constant: the address of a call of Python, or the constant
+    itself."""
     return constant.address if isinstance(constant, CallOut) else constant

@@ -28,7 +28,7 @@ class Loop:
 
     @property
     def range(self) -> tuple[ir.Expr, ...]:
-        """What Python's `range` takes."""
+        """The arguments of the loop's `range`."""
         return self.bounds or (self.size,)
 
 

@@ -193,7 +193,7 @@ def _broadcasts(ref: Any, dims: Dims) -> bool:
 
 
 def _outside(low: KernelBuilder, group: Any) -> dict[Value, Any]:
-    """What a group reads."""
+    """The values that a fusion group reads from outside, with their refs."""
     found: dict[Value, Any] = {}
     for node in group.nodes:
         for value in node.inputs:

@@ -35,7 +35,7 @@ class Tiles(Packing):
         return c.binary("mul", number, "%a_row")
 
     def _first_column(self) -> str:
-        """What the loop over columns of `a` carries."""
+        """The initial carry of the loop over columns of `a`."""
         return "%a"
 
     def _column(self, c: FunctionBuilder, carried: str) -> str:

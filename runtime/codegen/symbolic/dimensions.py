@@ -23,7 +23,7 @@ _LARGEST_SIZE = 2**63 - 1  # of a dimension
 
 
 class Sizes:
-    """What `Lowering` knows of dimensions."""
+    """The part of `Lowering` that knows dimensions: which variable or literal each size is."""
 
     names: Names
     graph: Any

@@ -66,7 +66,7 @@ class Range(NamedTuple):
 
 
 def known_range(ref: Any) -> Range | None:
-    """What is known of the scalar that a ref stands for."""
+    """The range of the integer scalar that a ref represents; None if nothing is known."""
     known: Range | None = getattr(ref, "range", None)
     if known is not None or not getattr(ref, "dtype", None) or not ref.dtype.is_integer:
         return known
@@ -166,7 +166,7 @@ def _allowed(op: OpDef, operands: Sequence[Range | None]) -> tuple[int, int, int
 
 
 def _unlimited(op: OpDef, operands: Sequence[Range | None]) -> Range | None:
-    """What the result would be if it had bits enough."""
+    """The range of an op's result before it wraps around in its dtype; None if the op has no rule."""
     rule = _RULES.get(op.arithmetic)
     if rule is None or (op.arithmetic == "cast" and operands[0] is None):
         return None

@@ -143,7 +143,7 @@ class _Run:
         f.begin(done)
 
     def _put(self, tensor: str, index: str) -> None:
-        """Puts a tensor where the answer is taken from."""
+        """Stores a result in the call's answer: as the answer itself, or as an item of its tuple or list."""
         f = self._f
         done, single, in_tuple, in_list = (f.label() for _ in range(4))
         f.switch("i64", self._form, in_list, {ONE: single, NOTHING: single, SEVERAL: in_tuple})

@@ -125,7 +125,7 @@ REWRITES: dict[str, Callable[..., Any]] = {
 
 
 def rewrite(name: str, graph: Graph, *arguments: Any) -> Any:
-    """What a rewrite of the list gives."""
+    """Runs a rewrite of `REWRITES`, logged as a pass; returns its result."""
     change = REWRITES[name]
     return run_pass("graph", name, lambda g: change(g, *arguments), graph, _text)
 

@@ -135,7 +135,7 @@ class Unaliased:
                     self.names -= targets | given
 
     def step(self, item: ir.Statement) -> None:
-        """Goes on behind a statement without blocks."""
+        """Continues after a statement without blocks."""
         if isinstance(item, ir.Alloc):
             self.names.add(item.name)
             return

@@ -146,7 +146,7 @@ def unit_stride_store(loop: ir.For) -> tuple[str, ir.Expr] | None:
 
 
 def offset_from(index: ir.Expr, trip: ir.Var) -> ir.Expr | None:
-    """What an index adds to the trip's number; None if it isn't such a sum."""
+    """The expression that an index adds to the loop's index `trip`; None if the index isn't a sum with it."""
     if index == trip:
         return ir.ZERO
     if isinstance(index, ir.Binary) and index.op in ("+", "-"):

@@ -38,7 +38,7 @@ def batch_of(x: Tensor, what: str) -> tuple[Tensor, bool]:
 
 
 def unbatched(x: Tensor, single: bool) -> Tensor:
-    """What `batch_of` gave, in the shape that it came in."""
+    """Undoes `batch_of`: removes the batch dimension if the image came without one (`single`)."""
     return squeeze(x, [0]) if single else x
 
 

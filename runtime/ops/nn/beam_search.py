@@ -60,7 +60,7 @@ class _Beam:
 
     @property
     def bottom(self) -> float:
-        """What a prefix must have more of."""
+        """The score that a prefix must exceed to be kept."""
         return self._heap[0][0] if len(self._heap) == self.width else _NEVER
 
     def add(self, prefix: _Prefix) -> None:

@@ -132,7 +132,7 @@ _changes_in_place: Callable[[], None] = lambda: None  # noqa: E731
 
 
 def install_in_place(told: Callable[[], None]) -> None:
-    """Sets what is told of such writes."""
+    """Sets the function that is called after a NumPy function has written into an array of the caller's."""
     global _changes_in_place
     _changes_in_place = told
 

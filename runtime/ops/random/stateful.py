@@ -102,7 +102,7 @@ def drawn_apart() -> Iterator[None]:
 
 
 def _moving(site: Site) -> Site:
-    """What keeps how far a site has come."""
+    """The object that counts a call site's draws: the site, or within restarted streams its stand-in."""
     restarted = _RESTARTED.get()
     return site if restarted is None else restarted.setdefault(site, Site(site.place, site.is_own))
 

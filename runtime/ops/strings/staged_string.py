@@ -124,7 +124,7 @@ class Formatted:
         return hash((self.index, self.spec))
 
     def text(self, values: Sequence[Any]) -> str:
-        """What stands there."""
+        """The text of this part, given the values of all parts at run time."""
         value = values[self.index]
         if self.spec is None:
             return decoded(value)

@@ -38,7 +38,7 @@ def varints(numbers: Any) -> bytes:
 
 
 def signed(number: int) -> int:
-    """What a varint stands for where negative numbers are meant too."""
+    """A varint's 64 bits as a signed number."""
     return number - (1 << 64) if number >> 63 else number
 
 
@@ -53,7 +53,7 @@ def integer_field(number: int, value: int) -> bytes:
 
 
 def read_varint(buffer: bytes, place: int) -> tuple[int, int]:
-    """A varint and the place behind it. Raises WireError."""
+    """Reads a varint; returns it and the position after it. Raises WireError."""
     result = shift = 0
     while True:
         if place >= len(buffer) or shift > 63:

@@ -84,7 +84,7 @@ def _pass_on(readers: list[Value], values: list[Value], demanded: Demanded) -> N
 
 
 def _of_operands(node: Node, demanded: Demanded) -> Iterator[int]:
-    """What a node demands of each of its operands."""
+    """Yields for each operand how many of its low bits the node needs."""
     name = node.op.arithmetic
     bits = max((demanded[v] for v in node.outputs), default=0)
     is_number = (

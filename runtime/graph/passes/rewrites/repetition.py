@@ -84,7 +84,7 @@ def _candidates(keys: np.ndarray) -> Iterator[Stretch]:
 
 
 def _beside(stretch: Stretch, other: Stretch) -> Iterator[Stretch]:
-    """What is left of a stretch before and after another one."""
+    """Yields the parts of a stretch before and after another one, if they still repeat often enough."""
     before = min(stretch.count, max(other.start - stretch.start, 0) // stretch.period)
     start = max(stretch.start, other.stop)
     after = max(stretch.stop - start, 0) // stretch.period
@@ -94,7 +94,7 @@ def _beside(stretch: Stretch, other: Stretch) -> Iterator[Stretch]:
 
 
 def _key(node: Node) -> Hashable:
-    """What nodes at the same place of two repetitions have in common."""
+    """A key that is equal for nodes at the same position of two repetitions."""
     inner = tuple([(n.op.name, len(n.inputs)) for region in node.regions for n in region.walk()])
     inputs, attrs = node.inputs, node.attrs
     if node.op.name in _HOLES_AFTER:

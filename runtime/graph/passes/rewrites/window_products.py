@@ -87,7 +87,7 @@ class _Parts:
 
     @property
     def count(self) -> int:
-        """The number of windows, or what it is taken for."""
+        """The number of windows. An unknown size counts as `_UNKNOWN`."""
         return math.prod(_UNKNOWN if size is None else size for size in self.lead)
 
     @property
@@ -96,7 +96,7 @@ class _Parts:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether a window is the place itself."""
+        """Whether each window is a single pixel, read without strides or padding."""
         w = self.window
         pairs = w["padding"] if not isinstance(w["padding"], str) else ()
         return self.elements == 1 and set(w["strides"]) == {1} and not any(map(any, pairs))
@@ -112,7 +112,7 @@ class _Parts:
 
 
 class _Copy:
-    """What the nodes are added to that stand for one node."""
+    """Adds the nodes that replace a convolution to a graph."""
 
     def __init__(self, graph: Graph, parts: _Parts) -> None:
         self.graph, self.parts = graph, parts

@@ -62,7 +62,7 @@ def _reshape_like(rewrite: Rewrite, node: Node) -> Value | None:
 
 
 def _reshaped(value: Value) -> tuple[Value, Any] | None:
-    """What a reshape was made of, and how: the shapes before and after."""
+    """The operand of the reshape that a value is, with the shapes before and after; None if it isn't one."""
     node = value.node
     if node is None or not node.op.is_reshape or not _is_static(value) or not _is_static(node.inputs[0]):
         return None
@@ -87,7 +87,7 @@ def _transpose(rewrite: Rewrite, node: Node) -> Value | None:
 
 
 def _transposed(value: Value) -> tuple[Value, Any] | None:
-    """What a transpose was made of, and its permutation."""
+    """The operand and the permutation of the transpose that a value is; None if it isn't one."""
     node = made_by(value, "transpose")
     if node is None or node.attrs.get("perm") is None or len(node.inputs) != 1:
         return None
@@ -142,7 +142,7 @@ def _common_move(rewrite: Rewrite, value: Value, moved: Moved, between: int = _B
 
 
 def _before(rewrite: Rewrite, value: Value, moved: Moved) -> Value:
-    """The value as it is without the moves that `_common_move` has found."""
+    """The value computed from operands before the moves that `_common_move` has found."""
     found = moved(value)
     if found is not None:
         return found[0]

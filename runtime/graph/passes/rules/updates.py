@@ -57,7 +57,8 @@ def _updates(rewrite: Rewrite, changed: Value, array: Value) -> list[Node]:
 
 
 def _old(rewrite: Rewrite, update: Node, operands: list[Value], place: int) -> Value:
-    """What leaves the elements as they are."""
+    """An operand for an update under which it leaves the elements unchanged: the elements themselves, or the neutral
+    number."""
     read = _READS.get(update.op.name)
     if read is None:
         new = operands[place]
