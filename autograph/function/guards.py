@@ -62,7 +62,7 @@ class Contents:
 
 
 class _Snapshot:
-    """What is in a container; of other containers in it, what is in these."""
+    """A container's items, and those of containers in it, to find later changes."""
 
     __slots__ = ("items", "keys", "kind", "types")
 

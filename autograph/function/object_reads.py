@@ -70,7 +70,7 @@ class ObjectReads:
             self.contents.setdefault(id(place.value), place)
 
     def attribute(self, place: Place, name: str) -> list[Place]:
-        """What ``x.name`` may be, for an object at a place."""
+        """The places of the values that `x.name` may have, for an object at a place."""
         owner = place.value
         if name == "__dict__":
             return [self.made.setdefault(("vars", id(owner)), unplaced(Attributes(place)))]

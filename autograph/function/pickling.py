@@ -27,7 +27,7 @@ from runtime.variable import Variable
 
 
 def reduced_function(function: Any, make: Callable[..., Any]) -> str | tuple:
-    """What `__reduce_ex__` of a function gives. make: the class."""
+    """The result of `Function.__reduce_ex__`. make: the class."""
     original = function.python_function
     if hasattr(original, "reduce_function"):  # it was loaded from a saved model
         return original.reduce_function(function)

@@ -78,7 +78,7 @@ class Place:
 
 
 class Bag:
-    """A container that the function makes: of these places, in any order."""
+    """A container that the function itself makes, with the places that its items come from, in any order."""
 
     def __init__(self, items: Iterable[Place]) -> None:
         self.items = list(items)

@@ -417,7 +417,8 @@ class _Reader:
         return self.items(self.values(node.value))
 
     def used(self, node: Any) -> list[Place]:
-        """The same; gives its places."""
+        """Notes that the value of an expression is read as a whole, with its truth value and length; returns its
+        places."""
         places = self.values(node)
         for place in places:
             if isinstance(place.value, Bag):
@@ -567,7 +568,7 @@ class _Reader:
         return [(key, place.at(("[", key), each)) for key, each in place.value.items() if not is_simple(each)]
 
     def called(self, target: Place, arguments: list[list[Place]], keywords: dict[str, Any]) -> list[Place] | None:
-        """What a call of something at a place gives; None if it isn't the user's."""
+        """The places that a call may return; None if the callee isn't a function of the user's."""
         callee = target.value
         if isinstance(callee, Method):
             return self.reads.call(callee.function, [[callee.owner], *arguments], keywords)
@@ -685,7 +686,7 @@ _VISITS: dict[type, Callable[[_Reader, Any], list[Place]]] = {
 
 
 def _objects(places: list[Place]) -> list[Place]:
-    """Those that aren't containers which the function makes."""
+    """The places without those of containers that the function itself makes."""
     return [place for place in places if not isinstance(place.value, Bag)]
 
 

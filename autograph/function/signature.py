@@ -338,7 +338,7 @@ def remembered(arguments: Any) -> Any:
 
 
 def recalled(value: Any) -> Any:
-    """What `remembered` made of one value, as it was; None for an object that is gone."""
+    """Undoes `remembered` for one value; None if the object has been garbage collected."""
     return value.get() if isinstance(value, WeakArgument) else value
 
 

@@ -105,7 +105,7 @@ class _Chosen:
 
 
 class _Derivation:
-    """What a copy is for Python on each way through a statement."""
+    """Which objects a copy stands for after each branch of a staged statement."""
 
     def __init__(self, copy: Any, sides: Sequence[Sequence[Any]], statement: Any, order: int | None = None) -> None:
         self.copy = copy
@@ -164,7 +164,7 @@ _derivations: WeakKeyDictionary[Any, _Derivations] = WeakKeyDictionary()
 
 
 def is_held(value: Any, holders: Sequence[Holder]) -> bool:
-    """Whether an attribute or item that held something still does."""
+    """Whether one of the given attributes or items still holds the value."""
     return any(
         (place.get(key) if isinstance(place, Mapping) else dict(enumerate(place)).get(key)) is value
         for place, key in holders

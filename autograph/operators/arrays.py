@@ -114,7 +114,7 @@ def written_in_block(error: ValueError) -> BaseException:
 
 
 def make_writable(arrays: Sequence[np.ndarray]) -> None:
-    """Lets arrays be written to again, views after what they are views of."""
+    """Makes arrays writable again: first those with memory of their own, then views of them."""
     for array in sorted(arrays, key=_depth):
         array.flags.writeable = True
 

@@ -118,7 +118,7 @@ class ContextValue(MutableMapping[str, Any]):
 
 
 def attributes_of(value: Any) -> MutableMapping[str, Any] | None:
-    """What can be set on an object; None if it has no attributes of its own."""
+    """An object's own attributes as a mutable mapping; None if it has none."""
     if isinstance(value, type):
         return ClassAttributes(value)
     if _slots(type(value)):

@@ -68,7 +68,8 @@ _IMPURE_MODULES = frozenset({"secrets", "uuid", "time", "random"})
 
 
 def install_impure(find: Callable[[Any], Callable[..., Any] | None]) -> None:
-    """Sets what knows the functions that give something else at each call."""
+    """Sets the function that finds impure functions: it returns a replacement for a callee that gives another result at
+    each call, or None."""
     global _impure
     _impure = find
 
@@ -236,7 +237,8 @@ def is_library(function: FunctionType) -> bool:
 
 
 def is_library_code(code: CodeType, namespace: dict[str, Any]) -> bool:
-    """The same, of code that runs with some globals."""
+    """Whether code that runs with these globals belongs to the standard library, the numerical libraries or this
+    project."""
     module = namespace.get("__name__") or ""
     if package_of(module) in LIBRARIES:
         return True

@@ -79,7 +79,7 @@ class Alternatives(tuple[Any, ...]):
 
 
 def _key(value: Any) -> Any:
-    """What tells an object from others: of a string its content."""
+    """The key that identifies an alternative: a string's content, any other object's id."""
     return value if type(value) is str else id(value)
 
 
@@ -197,7 +197,7 @@ def constant_of(choice: Choice, values: Sequence[Any], dtype: DType) -> Any:
 
 
 def among(choice: Choice, alternatives: Alternatives) -> Choice:
-    """The same choice with further alternatives, or without some that the object isn't."""
+    """The same object as a choice among other alternatives: more of them, or fewer, without those that it can't be."""
     places = [alternatives.position(each) if each in alternatives else 0 for each in choice.ag_alternatives]
     if places == list(range(len(places))):
         return Choice(choice.ag_index, alternatives, choice.ag_is_made)

@@ -144,12 +144,12 @@ def without_refs(item: Any) -> Any:
 
 
 def unwrapped(item: Any) -> Any:
-    """The container that a reference stands for; any other item itself."""
+    """The container that a `Ref` refers to; any other item is returned unchanged."""
     return item.held if isinstance(item, Ref) else item
 
 
 class Snapshot:
-    """A container as it was when this was made."""
+    """A copy of a container's content, taken when the snapshot is made, to find later changes."""
 
     def __init__(self, way: Any, owner: Any) -> None:
         self.way = way
@@ -234,7 +234,7 @@ class Reads:
         return cls(function.__closure__ or ())
 
     def again(self) -> Reads:
-        """The same, as it is now."""
+        """A new record of the same cells with the values that they have now."""
         return Reads([cell for cell, _ in self.cells])
 
     def hold(self, owner: Any) -> bool:

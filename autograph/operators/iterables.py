@@ -76,7 +76,7 @@ class Staged:
 
     @property
     def name(self) -> str:
-        """What made it, in the user's words."""
+        """The call that made it, as error texts name it: `zip()`, `enumerate()`."""
         return f"{type(self).__name__.removeprefix('Staged').lower()}()"
 
 
@@ -259,7 +259,7 @@ class SelfIterator(Staged):
         return is_new
 
     def is_used(self) -> bool:
-        """Whether nothing is left, for what has certainly run before."""
+        """Whether an earlier loop, which surely runs before this point, has taken all items."""
         builder = ctx.builder
         while builder is not None and self.used_in is not None:
             if builder is self.used_in:
@@ -268,7 +268,7 @@ class SelfIterator(Staged):
         return False
 
     def rest(self) -> Iterator[Any]:
-        """The iterator of the items that are left, from now on Python's."""
+        """A Python iterator over the remaining items. Later uses continue with it."""
         if self._rest is None:
             self._rest = super().__iter__()
         return self._rest

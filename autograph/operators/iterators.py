@@ -83,7 +83,7 @@ class Position:
         self.renew()
 
     def renew(self) -> None:
-        """Forgets what has been taken so far."""
+        """Takes the iterator's present position as the one that `has_moved` compares with."""
         self.seen = list(_position(self.iterator))
 
     def has_moved(self) -> bool:

@@ -225,7 +225,7 @@ class _Search:
 
 
 def may_hold_anything(held: Any) -> bool:
-    """Whether an object is one of which nobody tells what it holds."""
+    """Whether an object may hold others that can't be listed, such as a generator's variables."""
     return not SEES_ITERATORS and (type(held) is GeneratorType or _has_referents(held))
 
 

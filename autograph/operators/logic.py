@@ -151,7 +151,7 @@ def _are_scalars(one: Any, other: Any) -> bool:
 
 
 def _compare_scalars(left: tuple[Any, ...], comparison: str, right: tuple[Any, ...]) -> Any:
-    """The same of tuples of scalars, without branches: ``a < c or (a == c and b < d)``."""
+    """Compares tuples of scalars without branches: ``a < c or (a == c and b < d)``."""
     function = _COMPARISONS[comparison]
     if comparison in ("==", "!="):
         found: Any = len(left) == len(right)

@@ -73,7 +73,7 @@ class Leaf:
         return False
 
     def described(self) -> Hashable:
-        """What its type may depend on before the loop has been traced."""
+        """A key of everything that the variable's type may depend on before the loop is traced."""
         init = None if is_tensor_like(self.init) else (type(self.init), text_of(self.init))
         kind = self.type, self.number, self.is_flag, self.is_array
         return self.label, kind, init, tuple(self.flags), self.absence is not None
@@ -97,7 +97,7 @@ class Leaf:
         self.is_flag, self.is_array = is_flag(value), type(value) is HostArray
 
     def holding(self, tensor: Any) -> Any:
-        """What the variable holds when the loop carries a tensor for it."""
+        """The value that the variable has in the body, given the tensor that the loop carries for it."""
         if self.is_flag:
             self.given.append(flagged(tensor, self.init))
         elif self.python_kind is not None and self.number is None:
@@ -183,7 +183,7 @@ class Variable:
 
     @property
     def numbers(self) -> Numbers:
-        """Of a staged list the dtypes that its Python numbers have where nothing else decides."""
+        """The default dtypes of the Python numbers in a staged list; None for a variable that isn't one."""
         return self.structure.numbers if isinstance(self.structure, StagedList) else None
 
     @numbers.setter

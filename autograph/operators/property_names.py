@@ -33,7 +33,8 @@ def property_names(values: Iterable[Any]) -> frozenset[str]:
 
 
 def own_names(filename: str, line: int) -> frozenset[str]:
-    """The same of the innermost class whose text holds a line: what a method's own class defines."""
+    """The names of the properties and special methods that a class defines itself: the innermost class around a line of
+    a file."""
     classes = [
         node
         for node in ast.walk(tree_of(filename))

@@ -109,7 +109,7 @@ def _held(error: BaseException) -> dict[str, Any]:
 
 
 def _tensors(leaf: Any) -> list[Any]:
-    """The tensors in something that an error holds: itself, or those in a text."""
+    """The tensors in a part of an error: the part itself, or those that a staged text shows."""
     if type(leaf) is StagedText:
         return [piece[0] for piece in leaf.pieces if not isinstance(piece, str)]
     if type(leaf) is StagedString:
@@ -118,7 +118,7 @@ def _tensors(leaf: Any) -> list[Any]:
 
 
 def _with_tensors(leaf: Any, tensors: Iterator[Any]) -> Any:
-    """The same with other tensors."""
+    """A part of an error with `tensors` in the place of its own, in the order of `_tensors`."""
     if type(leaf) is StagedString:
         return StagedString(next(tensors))
     if type(leaf) is StagedText:

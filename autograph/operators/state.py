@@ -59,7 +59,7 @@ class Slot:
 
     @property
     def place(self) -> Any:
-        """What two slots have in common exactly when they are the same place."""
+        """A key that two slots share exactly if they are the same variable, attribute or item."""
         return id(self)
 
     def get(self) -> Any:

@@ -118,7 +118,7 @@ def is_told_apart(value: Any) -> bool:
 
 
 def which(value: Any) -> Any:
-    """The object that one stands for, as a `Which` or a choice of some."""
+    """The identity of an object: a `Which`, or a choice of objects if it is a copy that stands for one of several."""
     known = _known_identities()
     found = known.get(id(value))
     if found is None or found[0]() is not value:
@@ -262,7 +262,7 @@ def flatten(value: Any, label: str = "") -> list[tuple[str, Any]]:
 
 
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same structure with every leaf changed, in the order of ``flatten``."""
+    """A structure like `value` with `change` applied to every leaf, in the order of `flatten`."""
     items = children(value)
     if items is None:
         return change(value)

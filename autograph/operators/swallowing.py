@@ -129,7 +129,8 @@ def tries(filename: str) -> list[tuple[int, int, list[str]]]:
 
 
 def _jumps(block: list[ast.stmt], in_loop: bool = False) -> bool:
-    """Whether a ``finally`` clause may be left by a jump of its own."""
+    """Whether a `finally` block contains a jump that leaves it: a `return`, or a `break` or `continue` of a loop around
+    it."""
     for stmt in block:
         if isinstance(stmt, ast.Return) or (isinstance(stmt, (ast.Break, ast.Continue)) and not in_loop):
             return True

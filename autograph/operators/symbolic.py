@@ -155,7 +155,7 @@ def same_python_value(one: Any, other: Any) -> bool:
 
 
 def number_of(value: Any) -> DType | None:
-    """Of a Python number or string, known or staged, the dtype that it has where nothing else decides; else None."""
+    """The default dtype of a Python number or string, known or staged; None for everything else."""
     if type(value) in (int, float, StagedNumber):
         return default_of(value)
     return dtypes.string if is_text(value) else None
@@ -173,7 +173,7 @@ def type_of(value: Any) -> TensorType:
 
 
 def tensor_type_of(value: Any) -> TensorType:
-    """The type that a tensorable value has as a tensor of its own."""
+    """The type of the tensor that a value becomes by itself, with default dtypes for numbers."""
     return TensorType(default_of(value), ()) if is_number(value) else type_of(value)
 
 

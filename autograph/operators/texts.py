@@ -74,7 +74,8 @@ class _Shown:
 
 
 class _ShownChoice:
-    """The same for an object that a tensor chooses, of which the text is known but for which it is."""
+    """What an f-string formats in place of an object that a tensor chooses: the alternatives' texts are known while
+    tracing, the choice isn't."""
 
     __slots__ = ("choice",)
 
@@ -92,7 +93,7 @@ class _ShownChoice:
 
 
 class _ShownString:
-    """The same for a string that is known only when the program runs."""
+    """What an f-string formats in place of a string that is known only at run time."""
 
     __slots__ = ("string",)
 
