@@ -77,7 +77,7 @@ _QUIET = (
 
 @remembered(128)
 def instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
-    """The instructions of some code, in order, without the caches behind them."""
+    """The instructions of a code object, in order, without inline caches."""
     return tuple([each for each in dis.get_instructions(code) if each.opname != "CACHE"])
 
 
@@ -129,7 +129,8 @@ def read_in_expression(code: CodeType, here: int) -> frozenset[str]:
 
 
 def _current(code: CodeType, here: int) -> int:
-    """The offset of the instruction at which a frame stands: that, or a cache behind it."""
+    """The offset of the instruction that a frame is executing; it may point to an inline cache after the
+    instruction."""
     return max((offset for offset in successors(code) if offset <= here), default=0)
 
 
@@ -305,13 +306,14 @@ def _callee(rest: list[dis.Instruction]) -> bool:
 
 
 def _reaches_down_to(instruction: dis.Instruction, depths: dict[int, int], level: int) -> bool:
-    """Whether an instruction takes, or gives, the value at a place of the stack."""
+    """Whether an instruction pops or pushes the value at a level of the evaluation stack."""
     below = unchanged_depth(instruction, depths)
     return below is not None and below <= level
 
 
 def unchanged_depth(instruction: dis.Instruction, depths: dict[int, int]) -> int | None:
-    """How many values on the stack an instruction leaves alone; None where it isn't known."""
+    """The number of values at the bottom of the evaluation stack that an instruction doesn't touch; None if it isn't
+    known."""
     before = depths.get(instruction.offset)
     if before is None:
         return None

@@ -284,7 +284,7 @@ def _counted(device: str) -> LogicalGPU:
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:
-    """Whether a GPU's memory is taken as needed: always True. Raises ValueError for other devices."""
+    """Whether a GPU's memory is allocated as needed: always True. Raises ValueError for other devices."""
     if device not in list_physical_devices("GPU"):
         raise ValueError(f"Unrecognized device: {device!r}; the GPUs are {list_physical_devices('GPU')}")
     return True

@@ -211,7 +211,7 @@ def _packer(structure: Any) -> tuple[int, Callable[[Sequence[Any]], Any]]:
 
 
 def _builder(structure: Any) -> Callable[[Sequence[Any]], Any]:
-    """What makes such a structure of its direct parts: `rebuild`, without a look at the structure each time."""
+    """A function that makes a structure of this kind from its direct parts: `rebuild`, prepared for many calls."""
     kind = type(structure)
     if kind is list or kind is tuple:
         return kind

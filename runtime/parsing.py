@@ -141,7 +141,7 @@ class _Wanted:
     def add(
         self, kind: str, key: str, dtype: Any, shape: Any = (), default: Any = None, partitions: tuple = ()
     ) -> tuple:
-        """Asks for a feature, unless somebody has already; gives the name for `Found`."""
+        """Adds a feature to those that are parsed, unless it is there already; returns its name in `Found`."""
         found = dtypes.as_dtype(dtype)
         if found not in (dtypes.float32, dtypes.int64, dtypes.string):
             raise TypeError(

@@ -83,7 +83,7 @@ class WritableArray(HostArray):
             self._set(key, value)
 
     def _check(self, key: tuple[Any, ...]) -> None:
-        """Raises NumPy's IndexError for what is no place of the array, as far as that is known."""
+        """Raises NumPy's IndexError for an index out of range, as far as shapes are known."""
         sizes = self._sizes
         if None not in sizes and all(map(is_basic, key)):
             np.broadcast_to(0, sizes)[tuple([part if is_known_key((part,)) else slice(0) for part in key])]  # type: ignore[arg-type]
@@ -430,7 +430,7 @@ class Rearranged:
 
 
 class Computed:
-    """What another function of NumPy's gives that may share the memory of the array: it may be read."""
+    """The result of a NumPy function that may share the array's memory: it can be read, not written."""
 
     def __init__(self, function: Any, args: Any, kwargs: Any) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs

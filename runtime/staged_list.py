@@ -304,7 +304,7 @@ class StagedList(ListMethods):
         return self.fitting([None] * len(self._buffers))._buffers
 
     def stacked(self) -> Any:
-        """The elements along a new first axis: a tensor, or of a list of structures a structure of such."""
+        """The elements along a new first axis: a tensor, or for a list of structures a structure of tensors."""
         return self._pack([self._rows(buffer) for buffer in self._settled()])
 
     def append(self, value: Any) -> None:
@@ -576,10 +576,8 @@ Sequence.register(StagedList)  # for `match`
 
 
 class Moved:
-    """What remains in a Python list that has become a `StagedList`: the way to it, for those who still hold the list.
-
-    Converted code follows it where it can; anything else that uses it fails.
-    """
+    """The only item of a Python list that a `StagedList` has replaced: it refers to that. Converted code that still has
+    the Python list follows the reference; other uses of it fail."""
 
     __slots__ = ("moved_to", "owner")
 
@@ -598,7 +596,8 @@ _MOVED = (
 
 
 def moved(value: Any) -> StagedList | None:
-    """The staged list that a Python list has become, if it has. Raises TypeError for a copy of what is left of one."""
+    """The staged list that has replaced a Python list; None if none has. Raises TypeError for a copy of a list that was
+    replaced."""
     if type(value) is not list or not value or type(value[0]) is not Moved:
         return None
     if value[0].owner is not value:

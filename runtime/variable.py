@@ -232,7 +232,8 @@ class Variable(Operators, metaclass=_MadeByCreators):
 
     @property
     def handle(self) -> Handle:
-        """What stands for the variable in objects that act as it (Keras' variables): `variable_of` finds it there."""
+        """The attribute by which `variable_of` finds the variable in objects that wrap one, such as Keras'
+        variables."""
         return Handle(self.component())
 
     def component(self) -> Variable:
@@ -317,7 +318,7 @@ class Variable(Operators, metaclass=_MadeByCreators):
         return self.current_array()
 
     def current_array(self) -> Any:
-        """The value's array, which nobody may write to. Raises RuntimeError if there is no value yet."""
+        """The array of the value; it must not be written to. Raises RuntimeError if there is no value yet."""
         array = self.array_in_place()
         return array if self._place is None else array.on_host()
 

@@ -43,7 +43,7 @@ class Breaks:
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
     def propagate(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """An op without tracked operands: its results are behind the same break as its operands."""
+        """Records for an op without tracked operands that its results are cut off by the same break as its operands."""
         if self._marks:
             for tensor in inputs:
                 found = self.of(tensor)

@@ -216,7 +216,7 @@ def _name_of_slope(shapes: list[Any], active: list[int]) -> Callable[[int], str]
 
 
 def _place(row: int, shapes: list[Any], labels: list[str]) -> str:
-    """The name of an element of several arrays that lie one behind the other."""
+    """The name of an element, given its index in the concatenation of several arrays."""
     for shape, label in zip(shapes, labels):
         size = int(np.prod(shape, dtype=np.int64))
         if row < size:

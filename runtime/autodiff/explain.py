@@ -114,7 +114,7 @@ class _Eager:
         return _told(ends or [b for b in self.tape.breaks.exits if self.leads(b, from_source)])
 
     def leads(self, found: Break, from_source: set[int]) -> bool:
-        """Whether a break lies behind the source, directly or through other breaks."""
+        """Whether a break cuts off a value that depends on the source, directly or through other breaks."""
         for tensor in found.before:
             if id(tensor) in from_source:
                 return True

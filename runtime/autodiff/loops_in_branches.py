@@ -223,7 +223,7 @@ def _with_inputs(name: str, values: Sequence[Value]) -> tuple[Graph, Substitutio
 
 
 def _placeholder(graph: Graph, value: Value) -> Value:
-    """The result of the other branch for a value that isn't read if that branch is taken."""
+    """A result for the other branch, for a value that isn't read if that branch is taken."""
     assert isinstance(value.type, TensorType)
     return empty_like_type(graph, value.type)
 

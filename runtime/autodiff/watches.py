@@ -102,12 +102,12 @@ class Watches:
         builder.graph.add_node(MARK, [value], {"tape": self._number, "variable": variable}, [], (), span)
 
     def depends(self, thing: Thing) -> bool:
-        """Whether the thing is watched in some runs only, or known to the tape in some runs only."""
+        """Whether the value is watched, or followed by the tape, in some runs only."""
         return thing in self._flags or thing in self._known
 
     def need_told(self, thing: Thing) -> None:
-        """Raises an error for a tensor that the tape knows in some runs, because of what it is computed from: which of
-        its uses were recorded so far depends on the run."""
+        """Raises an error for a tensor that the tape follows only in some runs, since what it is computed from is
+        watched in some runs only: which of its uses have been recorded depends on the run."""
         if self._known.get(thing) is not None:  # type: ignore[call-overload]
             refuse(
                 "watch() of a tensor that is computed from what the tape watches in some runs only",

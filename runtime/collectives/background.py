@@ -97,7 +97,7 @@ class Background:
         self._awaited = max(self._awaited, number)
 
     def has_time(self) -> bool:
-        """In the thread that runs operations: whether nobody waits for the one that is running."""
+        """Whether no caller waits for the operation that is running. Called in the thread that runs operations."""
         return self.runs_here() and self._awaited < self._running
 
     def _run(self) -> None:

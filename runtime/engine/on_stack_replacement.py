@@ -57,7 +57,7 @@ class Loop:
         self._cost = python_seconds(inner for region in node.regions for inner in region.walk())
 
     def threshold(self, spent: float) -> float:
-        """The seconds of interpretation after which it is compiled. spent: those so far."""
+        """The seconds of interpretation after which a loop is compiled. spent: the seconds so far."""
         if self._on_disk is None and spent > _LOOKUP_THRESHOLD:
             self._on_disk = graph_cache.lookup(self._graph()) is not None
         if self._on_disk:

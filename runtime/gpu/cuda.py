@@ -239,8 +239,8 @@ class Cuda:
         return value.value
 
     def _release(self, *calls: tuple[Any, ...]) -> None:
-        """Gives something back, when its object goes: at the end of the process the driver may be gone before, a child
-        has none of its own, and of a context that is lost nothing can be freed."""
+        """Releases a resource of the driver when its object is destroyed. Does nothing if the driver is gone (at the
+        end of the process), in a forked child, or if the context is lost."""
         if _process != self.process or self.driver.lost is not None:
             return
         status = self.driver.status("cuCtxPushCurrent_v2", self.context)

@@ -90,7 +90,7 @@ def capsule(array: DeviceArray, versioned: bool) -> Any:
 
 
 class _Foreign(Buffer):
-    """Memory of another library's, given back when nobody refers to it any more."""
+    """Memory of another library, released when the last reference to this object goes."""
 
     __slots__ = ("structure",)
     note = "an array of another library's"

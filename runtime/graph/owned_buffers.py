@@ -16,8 +16,10 @@ from runtime.types import TensorType
 
 @dataclass
 class _Chain:
-    """What follows from a buffer within a region. end: the output that it becomes; None: it ends before. values: all
-    that stand for its memory."""
+    """The values of a region that share one buffer.
+
+    values: all of them. end: the region's output that is one of them; None if there is none.
+    """
 
     end: int | None
     is_written: bool
@@ -29,7 +31,7 @@ class _Chain:
 
 
 def owned_carries(node: Node) -> Iterator[tuple[int, list[Value]]]:
-    """The carries of a `while` node whose buffers it may write in place, each with the values that stand for it."""
+    """The carries of a `while` node that the loop may update in place, each with the values that share its buffer."""
     test, body = node.regions
     for position in range(node.attrs["carries"]):
         value = body.inputs[position]

@@ -672,7 +672,7 @@ def map_operands(item: Statement, change: Callable[[Expr], Expr]) -> None:
 
 
 def rename_targets(item: Statement, renamed: Callable[[str], str]) -> None:
-    """Renames the variables that a statement gives a value, in place; see `targets`."""
+    """Renames the variables that a statement assigns (`targets`), in place."""
     if isinstance(item, Assign):
         item.targets = tuple([renamed(name) for name in item.targets])
     elif isinstance(item, Alloc):

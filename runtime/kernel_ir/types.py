@@ -72,7 +72,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Tuple:
-    """Several values: the results of a function, or a name that stands for a tuple."""
+    """The type of a tuple: of a function's results, or of a variable that holds several values."""
 
     items: tuple[Type, ...]
 
@@ -92,7 +92,7 @@ SCALARS["bool_"] = SCALARS["boolean"] = BOOL
 
 
 def unified(a: Type | None, b: Type | None) -> Type | None:
-    """The type of a variable that is assigned values of both types; None stands for an unknown type."""
+    """The type of a variable that is assigned values of both types; None is an unknown type."""
     if a is None or b is None or a == b:
         return b if a is None else a
     if isinstance(a, Scalar) and isinstance(b, Scalar):

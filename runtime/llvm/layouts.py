@@ -215,8 +215,8 @@ def _only(offsets: set[int]) -> int | None:
 
 
 def _pointer(empty: Any, samples: Sequence[tuple[Any, int, Sequence[int] | bytes]]) -> int | None:
-    """The offset of the pointer to a block of memory with these words. An object without such a block has null there,
-    which is how pointers are told from numbers before they are followed."""
+    """The offset, in an object, of the pointer to a block of memory that holds these words. An object without a block
+    has null at the offset: so pointers are told from numbers before any is followed."""
     size = samples[0][1]
     memory = _memory(empty, size)
     candidates = {at for at in range(0, len(memory) - _WORD + 1, _WORD) if not any(memory[at : at + _WORD])}

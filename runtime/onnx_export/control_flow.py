@@ -107,7 +107,8 @@ def _commit(e: Emitter, node: Node) -> Sequence[Ref]:
 
 
 def lower_region(e: Emitter, region: Graph, operands: Sequence[Ref | None]) -> list[Ref]:
-    """Lowers a region in place, on operands (None for tokens); gives its outputs but for tokens."""
+    """Lowers a region into the current graph. operands: its inputs' values, None for tokens. Returns its outputs
+    without tokens."""
     for value, ref in zip(region.inputs, operands):
         if ref is not None:
             e.refs[value] = ref
@@ -147,7 +148,7 @@ def _info(ref: Ref, shape: Sequence[int] | None = None) -> onnx.ValueInfoProto:
 
 
 def _loop_body(e: Emitter, nodes: Sequence[onnx.NodeProto], inputs: Sequence[Ref], outputs: Sequence[Ref]) -> Any:
-    """The subgraph of a Loop, whose first inputs are the number of the trip and whether it goes on."""
+    """The subgraph of a Loop. Its first two inputs are the trip's number and the condition."""
     infos = [_info(ref, () if place < 2 else None) for place, ref in enumerate(inputs)]
     return e.graph("body", nodes, infos, [_info(ref) for ref in outputs])
 

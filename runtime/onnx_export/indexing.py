@@ -353,7 +353,7 @@ def _row_add(e: Emitter, node: Node) -> Ref:
 
 
 def _added_to_row(e: Emitter, total: Ref, index: Ref, dy: Ref) -> Ref:
-    """What is added to a row that doesn't exist goes to one more row, which is cut off."""
+    """Adds rows at indices; those at an index out of range are added to an extra row, which is cut off."""
     rows = e.dim(total, 0)
     place = e.extremum("Min", e.vector(index), rows)
     rest = e.emit("Shape", total, dtype=dtypes.int64, start=1)

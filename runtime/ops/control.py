@@ -150,7 +150,7 @@ class ErrorTemplate:
 
     @classmethod
     def of(cls, error: BaseException, position: Callable[[Any], int]) -> ErrorTemplate:
-        """position: gives a tensor that the error holds a place among the operands."""
+        """The template of an error. position: adds a tensor to the node's operands and returns its position."""
 
         def place(leaf: Any) -> Any:
             if type(leaf) is StagedString:

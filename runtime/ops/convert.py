@@ -193,7 +193,7 @@ def _own_dtype(value: Any) -> DType:
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Whether `value` is, or stands for, a tensor: a tensor, a variable, a `StagedNumber`."""
+    """Whether a value is a tensor or is used as one: a variable, a `StagedNumber`."""
     return isinstance(value, Tensor) or hasattr(type(value), "__tf_tensor__")
 
 
@@ -234,7 +234,7 @@ def operands(label: str, *values: Any) -> list[Tensor]:
 
 
 def _eager_operands(values: Sequence[Any]) -> list[Tensor] | None:
-    """Eager tensors of one dtype, and what numbers stand for beside them; None for anything else."""
+    """The operands as eager tensors of one dtype, Python numbers converted to it; None if that isn't possible."""
     dtype = None
     numbers = False
     for value in values:

@@ -121,7 +121,7 @@ def _fits(number: int, kind: np.dtype) -> bool:
 
 
 def _look(value: Any, builder: Any, depth: int) -> np.ndarray | None:
-    """The entries, as far as the node that gives the value tells them; what it doesn't tell is None."""
+    """The entries of a value as far as the node that computes it shows them; unknown entries are None."""
     node = value.node
     if node is None:
         outer = builder.outside.get(value)

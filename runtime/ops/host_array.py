@@ -80,7 +80,8 @@ class HostArray:
 
 
 def of_arrays(made: Any, *values: Any) -> Any:
-    """What stands for one of some values, or was computed from them: NumPy's if these are NumPy's, or numbers."""
+    """Returns `made`, the tensor that an op computed from `values` or chose among them: as a `HostArray` if one of
+    these is one and the others are `HostArray`s or numbers."""
     if any(type(each) is HostArray for each in values) and all(
         type(each) is HostArray or is_number(each) for each in values
     ):

@@ -27,7 +27,7 @@ _ACCEPTS: dict[str, tuple[type, ...]] = {
 
 
 def default_of(value: Any) -> DType:
-    """The dtype of a Python or staged number or string as a tensor of its own."""
+    """The dtype of the tensor that a Python or staged number or string becomes by itself."""
     kind = type(value)
     if kind is bool:
         return dtypes.bool_
@@ -41,7 +41,7 @@ def default_of(value: Any) -> DType:
 
 
 def common_default(*defaults: DType) -> DType:
-    """The dtype of what is made of several numbers as a tensor of its own."""
+    """The dtype of the tensor that several Python or staged numbers become together."""
     if dtypes.string in defaults:
         return dtypes.string
     floats = [each for each in defaults if each.is_floating]

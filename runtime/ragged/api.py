@@ -43,7 +43,7 @@ Composite = TypeVar("Composite", RaggedTensor, SparseTensor, IndexedSlices, Exte
 
 
 class AlsoRagged(Protocol[P, Result, OfRagged]):
-    """A public function of tensors, which gives something else for ragged ones."""
+    """A public function of tensors that calls another implementation for ragged ones."""
 
     @overload
     def __call__(self, first: RaggedTensor | Sequence[RaggedTensor], /, *args: Any, **kwargs: Any) -> OfRagged: ...

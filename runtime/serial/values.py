@@ -201,7 +201,7 @@ Encoder.encoders = _ENCODERS
 
 
 class Decoder:
-    """JSON to attributes. types, constants, variables: what numbers stand for."""
+    """Reads attributes from JSON. types, constants, variables: the objects that numbers in the JSON refer to."""
 
     tags = frozenset([
         "float", "bytes", "list", "dict", "slice", "dtype", "type", "constant", "variable", "stream", "place", "datum",

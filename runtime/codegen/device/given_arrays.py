@@ -174,7 +174,7 @@ def is_known(item: ir.Expr, known: Container[str], arrays: Container[str]) -> bo
 
 
 def evaluated(item: ir.Expr, numbers: Mapping[str, int]) -> int | None:
-    """The value of such an integer or truth value for the numbers of variables; None if it divides by 0."""
+    """The value of an integer or boolean expression, given the values of its variables; None if it divides by 0."""
     try:
         found: int = eval(expression(item), {"np": _NUMBERS, **numbers})
     except ZeroDivisionError:

@@ -150,7 +150,8 @@ class _Trips:
         return [*found, ir.assign(left, simplify.total(first, thread)), rest]
 
     def _rest(self, begin: ir.Var, covered: ir.Var, left: ir.Var) -> ir.While:
-        """The loop over the trips before `begin`, and those behind the covered ones."""
+        """The loop over the remaining trips: those before `begin` and those after the ones that are taken several at a
+        time."""
         trip = left.compare("<", begin).choose(left, left + covered)
         body = [ir.assign(self.trip, trip), *self.whole.body[:-1], ir.assign(left, left + self.threads)]
         return ir.While(left.compare("<", self.stop - covered), body, self.whole.loop)

@@ -39,7 +39,7 @@ class Scalarized(Protocol):
 
 
 class KernelBuilder(Protocol):
-    """The statements of a kernel that are lowered so far, and the refs of values."""
+    """A kernel under construction: its statements so far, and the refs of its values."""
 
     names: Names
     region: Region

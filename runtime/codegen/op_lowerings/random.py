@@ -199,7 +199,7 @@ def _words(low: Lowering, node: Node, state: Sequence[ir.Var], count: ir.Expr) -
 def _define(
     low: Lowering, node: Node, state: Sequence[ir.Var], dims: Dims, number: Callable[[Words], ir.Expr]
 ) -> None:  # fmt: skip
-    """Binds numbers that are made of one word each, or of two for 64-bit dtypes."""
+    """Defines the result of an op whose numbers are each made from one random word, or from two for 64-bit dtypes."""
     output = node.outputs[0]
     if not dims:
         low.define(output, Scalar(low.assign(number(_word_of(low, state)), output.name), output.dtype))

@@ -87,7 +87,7 @@ def _either(*known: Range) -> Range:
 
 
 def range_of(ref: Any) -> Range | None:
-    """The range of the scalar that a ref stands for; of any other integer that of its dtype."""
+    """The range of the scalar that a ref represents; for other integers the range of the dtype."""
     known, dtype = known_range(ref), getattr(ref, "dtype", None)
     return Range(*limits(dtype)) if known is None and dtype is not None and dtype.is_integer else known
 
@@ -102,7 +102,7 @@ def polynomial_of(known: Range | None) -> Polynomial | None:
 
 
 def number_of(ref: Any) -> int | None:
-    """The integer that a ref stands for, where that is known while lowering."""
+    """The integer that a ref represents, if it is known while lowering; else None."""
     known = known_range(ref)
     return known.low if known is not None and known.low == known.high else None
 

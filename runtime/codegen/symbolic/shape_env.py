@@ -81,7 +81,7 @@ class ShapeEnv:
     # --- names ---------------------------------------------------------------------------------------------------
 
     def declare(self, name: str) -> Atom:
-        """Declares that a variable is a dimension of an argument; returns the atom that stands for it."""
+        """Declares that a variable is a dimension of an argument; returns its atom."""
         self.entry[name] = len(self.entry)
         self.least[name] = 0
         value = self.equal.get(name)

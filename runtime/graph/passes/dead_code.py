@@ -72,7 +72,8 @@ def _prune_while(node: Node, live: set[Value]) -> None:
 
 
 def _prune_letrec(node: Node) -> None:
-    """What functions compute for nobody, and the captures that none of them uses; parameters and results stay."""
+    """Removes unused nodes from the functions of a `letrec`, and captures that no function uses. Parameters and results
+    stay."""
     count = node.attrs["captures"]
     for region in node.regions:
         remove_dead_code(region)

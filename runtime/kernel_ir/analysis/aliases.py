@@ -48,7 +48,7 @@ def copied_from(item: ir.Statement) -> str | None:
 
 
 def _named(item: ir.Assign, arrays: set[str]) -> tuple[set[str], set[str]]:
-    """The arrays that an assignment gives another memory, and those whose memory they may get."""
+    """The arrays that an assignment rebinds, and the arrays whose memory they may share afterwards."""
     targets = arrays.intersection(item.targets)
     return targets, sources(item.value) & arrays if targets else set()
 

@@ -92,7 +92,7 @@ class Liveness:
         return found
 
     def behind_loops(self, body: ir.Block) -> dict[ir.Statement, set[str]]:
-        """Loop → the variables that are live behind it, for all loops in the body of a function."""
+        """Loop → the variables that are live after it, for all loops in a function's body."""
         found: dict[ir.Statement, set[str]] = {}
         self._visit(body, set(), set(), set(), found)
         return found

@@ -92,7 +92,7 @@ ROW = register(
 
 
 def _explicit(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """The operands' names and the result's, with names for what `...` stands for."""
+    """The axis names of the operands and of the result, with names for the axes that `...` covers."""
     text = equation.replace(" ", "")
     left, arrow, result = text.partition("->")
     terms = left.split(",")

@@ -189,7 +189,8 @@ class _Streams:
             return not self._is_unpredictable(seed, False)
 
     def seeds(self, seed: int | None) -> tuple[int, int]:
-        """The two seeds of something that keeps a stream of its own, such as a dataset; `seed` is its own one."""
+        """The two seeds of an object that has its own stream of random numbers, such as a dataset. seed: the seed that
+        it was given, or None."""
         with self.lock:
             if self._is_unpredictable(seed, False):
                 return random.SystemRandom().randrange(_SEEDS), random.SystemRandom().randrange(_SEEDS)

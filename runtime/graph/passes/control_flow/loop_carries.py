@@ -50,7 +50,7 @@ def _capture_constant_carries(node: Node, mapping: Substitution) -> None:
 
 
 def _fits(node: Node, k: int) -> bool:
-    """Whether the start value may stand for the carry in its regions and after the loop."""
+    """Whether the carry may be replaced by its start value, in the loop's regions and after it."""
     return node.inputs[k].type == node.outputs[k].type
 
 

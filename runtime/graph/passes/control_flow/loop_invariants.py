@@ -79,7 +79,7 @@ def _is_worth_it(node: Node) -> bool:
 
 
 def _add_capture(node: Node, region: Graph, outer: Value) -> Value:
-    """Hands `outer` to all regions of the loop; gives the input of `region` that stands for it."""
+    """Adds `outer` to the captures of a loop, in all its regions; returns the input of `region` for it."""
     node.inputs.append(outer)
     for each in node.regions:
         each.add_input(outer.type, outer.name)

@@ -62,7 +62,8 @@ def _einsum(rewrite: Rewrite, node: Node) -> Value | None:
 
 
 def _order(equation: str, operands: list[tuple[str, Value]]) -> list[tuple[int, ...]]:
-    """Which operands are taken together, step by step; what they make comes last."""
+    """The order of contraction: for each step the positions of the operands to contract; their result is appended to
+    the operands."""
     if len(operands) < 3:
         return [tuple(range(len(operands)))]
     shapes = [np.broadcast_to(np.float32(0), value.type.shape) for _, value in operands]  # type: ignore[union-attr,arg-type]
