@@ -288,7 +288,7 @@ _HEAD = """# First calls, measured
 Written by `python -m benchmarks.first_calls`. Each program runs in a process of its own with an empty kernel cache; the
 bytecode of our modules is there, as after an installation. The columns: plain Python's time (the last two programs:
 NumPy's); with `jit_compile=True` the first call, which compiles, and the fastest one after it; by default the first
-call, which traces and interprets, then the median and the slowest of the next {others}, in units of plain Python's time;
+call, which traces and interprets, the median and the slowest of the next {others}, in units of plain Python's time;
 and the sum of all {calls} calls by default, in units of that with `jit_compile=True`. The interpreter answers while a
 background thread compiles, and both share Python's lock, so the slowest call is one that ran beside the compiler.
 
