@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import autograph as ag
+from benchmarks.peers import environment
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "first_calls.md"
 CALLS = 30
@@ -254,9 +254,7 @@ def in_process(name: str, mode: str, calls: int) -> tuple[list[float], float]:
     """`times` in a process of its own, with an empty kernel cache."""
     with tempfile.TemporaryDirectory(prefix="autograph-benchmarks-", ignore_cleanup_errors=True) as cache:
         command = [sys.executable, "-m", "benchmarks.first_calls", "--one", name, mode, str(calls)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, env={**os.environ, "AUTOGRAPH_CACHE_DIR": cache}
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(cache))
     spent, result = json.loads(done.stdout.splitlines()[-1])
     return spent, result
 
@@ -287,12 +285,12 @@ def row(name: str, calls: int = CALLS) -> list[str]:
 
 _HEAD = """# First calls, measured
 
-Written by `python -m benchmarks.first_calls`. Each program runs in a process of its own with an empty kernel cache. The
-columns: plain Python's time (the last two programs: NumPy's); with `jit_compile=True` the first call, which compiles,
-and the fastest one after it; by default the first call, which traces and interprets, then the median and the slowest of
-the next {others}, in units of plain Python's time; and the sum of all {calls} calls by default, in units of that with
-`jit_compile=True`. The interpreter answers while a background thread compiles, and both share Python's lock, so the
-slowest call is one that ran beside the compiler.
+Written by `python -m benchmarks.first_calls`. Each program runs in a process of its own with an empty kernel cache; the
+bytecode of our modules is there, as after an installation. The columns: plain Python's time (the last two programs:
+NumPy's); with `jit_compile=True` the first call, which compiles, and the fastest one after it; by default the first
+call, which traces and interprets, the median and the slowest of the next {others}, in units of plain Python's time;
+and the sum of all {calls} calls by default, in units of that with `jit_compile=True`. The interpreter answers while a
+background thread compiles, and both share Python's lock, so the slowest call is one that ran beside the compiler.
 
 | program | plain, ms | jit: first | jit: later | default: first, ms | median / plain | slowest / plain | sum / jit's |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -309,6 +307,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name, mode, calls = options.one
         print(json.dumps(times(programs()[name], mode, int(calls))))
         return 0
+    for mode in ("jit", "default"):
+        in_process("bouncing_ball", mode, 30)  # leaves the bytecode of our modules, as an installation does
     lines = []
     for name in options.names or programs():
         lines.append(f"| {' | '.join(row(name))} |")

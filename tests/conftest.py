@@ -46,6 +46,23 @@ def no_options():
     options._chosen.clear()
 
 
+@pytest.fixture(autouse=True)
+def no_compilations_left():
+    """Takes back what the background thread was asked to compile for the functions of a test that has ended: most of
+    them are never called again, and they took up to 40 % of the suite's time. One that is called again asks again."""
+    yield
+    from runtime.engine import background
+    from runtime.engine.executable import Executable
+
+    worker = background.worker
+    with worker._condition:
+        for job in worker._jobs[:]:
+            owner = getattr(job.step, "__self__", None)
+            if isinstance(owner, Executable):
+                worker._jobs.remove(job)
+                owner._requested = False
+
+
 # --- the facade ------------------------------------------------------------------------------------------------------
 
 # The modules called `tensorflow` and `keras`, while `import tensorflow` doesn't give this project. Tests that were

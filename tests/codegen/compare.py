@@ -10,7 +10,7 @@ import numpy as np
 import runtime.ops.api  # noqa: F401  all rows of the table
 import runtime.ops.growable  # noqa: F401
 import runtime.ops.stack  # noqa: F401
-from runtime.codegen.backends.call_stub import load
+from runtime.codegen.backends.call_stub import NativeCall, load
 from runtime.codegen.lower.lower_graph import lower
 from runtime.dtypes import DType
 from runtime.graph.builder import Builder
@@ -37,6 +37,17 @@ def build(function: Any, types: Sequence[Any], names: Sequence[str] | None = Non
     return builder.graph
 
 
+_latest: tuple[Graph, NativeCall] | None = None
+
+
+def native_of(graph: Graph) -> NativeCall:
+    """The graph's native code. Tests often run one graph on several inputs: it is lowered once for them."""
+    global _latest
+    if _latest is None or _latest[0] is not graph:
+        _latest = graph, load(lower(graph))
+    return _latest[1]
+
+
 def run_both(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, Any]:
     """The outputs, or the exception, of the interpreter and of native code."""
 
@@ -49,7 +60,7 @@ def run_both(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, Any]:
 
     # Tokens that effects take are inputs too.
     inputs = [*inputs, *[None] * (len(graph.inputs) - len(inputs))]
-    native = load(lower(graph))
+    native = native_of(graph)
     return attempt(lambda: interpret(graph, inputs)), attempt(lambda: native(inputs))
 
 
