@@ -275,7 +275,7 @@ def _new_value(name: str, variable: Variable, slot: Any, shape: tuple[int | None
 
 
 def _where(graph: Graph, word: str) -> str:
-    """Where the graph's first operation of this kind stands in the user's source."""
+    """The user's line of the graph's first operation of this kind."""
     span = next((node.span for node in graph.walk() if word in node.op.name and node.span), None)
     return f" at {describe_span(span)}" if span else ""
 

@@ -192,7 +192,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
 
 
 def _packed(kept: Tensor, values: Tensor) -> SparseTensor:
-    """The values of each row that are kept, one after the other."""
+    """A sparse tensor of the kept values of each row, moved to the row's beginning. kept: bool [rows, columns]."""
     places = where(kept)
     columns = cumsum(cast(kept, dtypes.int64), 1) - 1
     indices = stack([places[:, 0], gather_nd(columns, places)], 1)

@@ -333,7 +333,7 @@ def hessian(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fal
 
 
 def _moved(value: Any, source: int, target: int) -> Any:
-    """A tensor with an axis at another place."""
+    """The tensor with one axis moved to another position."""
     rank = len(value.shape)
     if not -rank <= source < rank:
         raise ValueError(f"vmap got axis {source} for a value of rank {rank}")

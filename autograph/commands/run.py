@@ -10,7 +10,7 @@ from autograph.facade.script import run_file, run_module
 
 
 def run(options: Any) -> int:
-    """Runs the script or module with the arguments behind it, and gives its exit code."""
+    """Runs a script or module with the arguments after it; returns its exit code."""
     try:
         if options.module:
             return run_module(options.script, options.arguments)

@@ -132,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a line for each key that is pressed helps nobody."""
+        """Writes nothing: by default the server would log a line for each request."""
 
 
 def _is_request(asked: Any) -> bool:

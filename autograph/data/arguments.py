@@ -52,7 +52,7 @@ def traced_function(user_function: Callable[..., Any], as_elements: bool = False
 
 
 def result_spec(traced: Any, *specs: Any) -> Any:
-    """What a traced function returns for arguments of these specs."""
+    """The spec of what a traced function returns for arguments of these specs."""
     return traced.get_concrete_function(*specs).structured_outputs
 
 

@@ -67,7 +67,7 @@ class Blocks:
     """The elements of one iteration that are still to come."""
 
     def take(self, count: int) -> Leaves:
-        """The next ``count`` elements, or those that are left: then fewer rows, maybe none."""
+        """The next ``count`` elements, or as many as remain: fewer rows, perhaps none."""
         raise NotImplementedError
 
 

@@ -81,7 +81,7 @@ def rows_of(element: Any) -> list[Any]:
 
 
 def stacker(spec: Any) -> Callable[[list[Any]], Any]:
-    """What makes a batch of a list of eager elements of this spec."""
+    """A function that stacks a list of eager elements of this spec into a batch."""
     specs = composites.flatten(spec)
     only_tensors = all(isinstance(its, TensorSpec) for its in specs)
     flatten = nest.flatten if only_tensors else composites.flatten
@@ -146,7 +146,7 @@ def types_of(spec: Any) -> list[TensorType]:
 
 
 def blank(type_: TensorType) -> np.ndarray:
-    """An array of a type, for a place where no element is; unknown dimensions are 0."""
+    """A placeholder array of a type, for a missing element; unknown dimensions are 0."""
     shape = tuple(0 if size is None else size for size in type_.shape or ())
     if type_.dtype is dtypes.string:
         return np.full(shape, b"", dtype=object)

@@ -42,7 +42,7 @@ class Parsed(OfFile):
 
 
 class _Translating:
-    """What a reader gives, with the system's errors as those of `ag.errors`."""
+    """A reader whose OSErrors become errors of `ag.errors`."""
 
     def __init__(self, path: str, source: Iterator[Any]) -> None:
         self._path, self._source = path, source
@@ -62,7 +62,7 @@ def _string(content: bytes) -> EagerTensor:
 
 
 class _OfFiles(Dataset):
-    """What is in files, one after the other or several at a time."""
+    """A source that reads the elements of files, one file after the other or several at a time."""
 
     def __init__(self, filenames: Any, read: Callable[[str], Iterator[Any]], spec: Any, parallel: Any) -> None:
         files = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(_names(filenames))
@@ -260,8 +260,8 @@ def _inferred(
     path: str, compression: str, names: list[str], chosen: list[int], delimiter: bytes, quotes: bool, na_value: bytes,
     header: bool, rows: int,
 ) -> list[Any]:  # fmt: skip
-    """What stands for empty fields of each column: of the first of the dtypes int32, int64, float32, float64 that all
-    fields of some rows fit, or of string."""
+    """The defaults for empty fields of each column. A column's dtype is the first of int32, int64, float32 and float64
+    that all its fields in some rows fit, or string."""
     kinds = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.string]
     best: list[int | None] = [None] * len(chosen)
     records = itertools.islice(_records(path, compression, quotes), 1 if header else 0, None)

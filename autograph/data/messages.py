@@ -16,7 +16,7 @@ from runtime.ops.strings import example_parsing, wire
 
 
 class DecodeError(ValueError):
-    """Bytes that aren't such a message."""
+    """Raised for bytes that aren't a message of the wanted kind."""
 
 
 class Message:

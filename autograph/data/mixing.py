@@ -136,7 +136,7 @@ class Unique(Uncounted):
 
 
 class WithoutErrors(Uncounted):
-    """The elements that can be made; those at which an error comes up are left out."""
+    """A source without the elements whose computation raises an error."""
 
     def __init__(self, source: Plan, log: Any) -> None:
         super().__init__(source)

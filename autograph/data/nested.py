@@ -66,7 +66,7 @@ class DatasetSpec:
 
 
 def unflattened(spec: DatasetSpec, component: Any) -> Any:
-    """The dataset of a spec that a tensor stands for; the spec itself of a spec."""
+    """The dataset that a tensor represents, given its spec; a spec is returned unchanged."""
     if isinstance(component, TensorSpec):
         return spec
     plan = component._array.item() if isinstance(component, EagerTensor) else Hole(spec.element_spec, component)

@@ -90,7 +90,7 @@ class Optional:
         return shown(nest.pack_sequence_as(self._spec, self._leaves()) if given is None else given)
 
     def _leaves(self) -> list[Any]:
-        """The tensors of the element, or what stands for them where there is none."""
+        """The tensors of the element, or placeholders if there is none."""
         if self._spec is None:
             return []
         if self._value is None:

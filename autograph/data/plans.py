@@ -233,7 +233,7 @@ class Slices(Plan):
 
 
 class Generated(Plan):
-    """What a Python generator function yields."""
+    """The elements that a Python generator function yields."""
 
     def __init__(self, generator: Callable[..., Any], arguments: tuple, spec: Any) -> None:
         self.generator = generator
@@ -259,7 +259,7 @@ class Generated(Plan):
 
 
 class OfFile(Plan):
-    """What is read from a file: how many elements that are is known at its end."""
+    """A source that reads a file. The number of elements is known only at the end."""
 
     @property
     def waits(self) -> bool:
@@ -329,7 +329,7 @@ class WithOptions(Same):
 
 
 class Described(Same):
-    """The elements of a source, described by a spec that says less of them."""
+    """The elements of a source under a less specific spec."""
 
     def __init__(self, source: Plan, spec: Any) -> None:
         super().__init__(source)
@@ -371,7 +371,7 @@ class Mapped(Calling):
 
     @property
     def batching(self) -> Batching:
-        """The function for many elements; made when it is asked for."""
+        """The function for many elements at once. It is made at the first use."""
         if self._batching is None:
             self._batching = Batching(self.function, self.source.spec, self.spec)
         return self._batching
@@ -395,7 +395,7 @@ class Mapped(Calling):
         return blocks.Changed(self.source.blocks(), self.batching)
 
     def made(self, element: Any) -> Any:
-        """What the function gives for an element."""
+        """The result of the function for an element."""
         return as_element(call(self.function, element))
 
     def at(self, index: Any) -> Any:

@@ -50,7 +50,7 @@ class _Buffer:
         self.closed = False  # nobody will take anything
 
     def put(self, item: tuple[BaseException | None, Any]) -> bool:
-        """Adds an item as soon as there is room. False: nobody wants it."""
+        """Adds an item as soon as there is room. Returns False if the iterator is gone."""
         with self.condition:
             if len(self.waiting) >= self.size:
                 self.condition.wait_for(lambda: self.closed or len(self.waiting) <= self.size // 2)
@@ -201,7 +201,7 @@ class _AheadIfSlow:
 
 
 def _bytes_of(spec: Any) -> int:
-    """What an element takes, where the sizes that aren't known are typical of batches."""
+    """An estimate of an element's size in bytes; unknown dimensions count as those of typical batches."""
     sizes = [[_TYPICAL if n is None else n for n in leaf._shape or ()] for leaf in nest.flatten(spec)]
     return sum(math.prod(shape) * leaf.dtype._np.itemsize for shape, leaf in zip(sizes, nest.flatten(spec)))
 

@@ -81,7 +81,7 @@ class SeedsInProgram:
 
 
 def words(first: int, second: int) -> philox.Words:
-    """The random words that two seeds stand for."""
+    """The random words that two seeds are expanded to."""
     return philox.Words(first, second << 64)
 
 

@@ -38,7 +38,7 @@ class Filtered(Calling):
 
     @property
     def batching(self) -> Batching:
-        """The predicate of many elements; made when it is asked for."""
+        """The predicate for many elements at once. It is made at the first use."""
         if self._batching is None:
             self._batching = Batching(self.predicate, self.spec, TensorSpec((), dtypes.bool_))
         return self._batching
@@ -272,7 +272,7 @@ class Interleaved(Uncounted):
         return self._interleaved(map(self.opened, self.source.elements()))
 
     def opened(self, element: Any) -> Iterator[Any]:
-        """The elements of the dataset that is made of an element."""
+        """Yields the elements of the dataset that the function makes from an element."""
         return self.make(element).elements()
 
     def _interleaved(self, iterators: Iterator[Iterator[Any]]) -> Iterator[Any]:

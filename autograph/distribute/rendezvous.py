@@ -78,7 +78,7 @@ class _Replica:
             self._back.release()
 
     def go_on(self, answer: Any = None) -> None:
-        """Runs the replica until it meets the others or ends."""
+        """Resumes the replica with an answer; returns when it waits for the others, or ends."""
         self.request, self._answer = None, answer
         self._is_running = True
         self._turn.release()

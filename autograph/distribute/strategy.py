@@ -155,7 +155,7 @@ class Strategy:
             current.strategy, current.replica = before, replica
 
     def _creating(self) -> contextlib.AbstractContextManager[None]:
-        """A block in which variables are made the strategy's."""
+        """A context in which variables are created by the strategy."""
         return contextlib.nullcontext()
 
     @shows_no_frames

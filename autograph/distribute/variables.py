@@ -46,12 +46,13 @@ class Aggregated:
         raise NotImplementedError
 
     def _parts_of_sum(self, tensor: Tensor) -> Any:
-        """What the replicas are assigned so that their sum is a tensor."""
+        """The values that the replicas are assigned, which sum to a tensor."""
         raise NotImplementedError
 
 
 def part_of_sum(tensor: Tensor, rank: int, size: int) -> Tensor:
-    """What a replica is assigned so that the sum of all is a tensor: of whole numbers the first one gets the rest."""
+    """The value that this replica is assigned so that all of them sum to a tensor. For integers the first replica gets
+    the remainder."""
     count = cast(convert_to_tensor(size), tensor.dtype)
     if tensor.dtype.is_floating or tensor.dtype.is_complex:
         return tensor / count
@@ -116,7 +117,8 @@ if TYPE_CHECKING:
 else:
 
     class _Policy:
-        """What replicas may do with a variable; classes of copies stand behind it."""
+        """The base of policies, which say what replicas may do with a variable. Policies are mixed into the classes of
+        variables with copies."""
 
 
 class MirroredPolicy(_Policy):

@@ -135,7 +135,8 @@ class _Step:
         return result if isinstance(result, tuple) else (result,)
 
     def _by_definition(self, values: list[Any]) -> Plan:
-        """What the standard says that the operator is made of. Raises UnimplementedError if it says nothing."""
+        """The operator's definition in the ONNX standard, as a graph of other operators. Raises UnimplementedError if
+        the standard has none."""
         name = self.node.op_type
         domain = "" if self.node.domain in _OWN_DOMAINS else self.node.domain
         try:

@@ -367,7 +367,7 @@ def _generator(state: Any) -> Generator:
 def _check_ends(
     graph: Graph, specs: list[Any], captures: list[Any], variables: list[Any], written: list[int], results: int
 ) -> None:
-    """Raises Damaged unless a graph takes and gives what its trace says."""
+    """Raises Damaged unless the types of a graph's inputs and outputs are those of its trace."""
     takes = [spec.type for spec in specs] + [tensor.type for tensor in captures]
     takes += [variable._state_type() for variable in variables]
     inputs, outputs = list(graph.inputs), list(graph.outputs)

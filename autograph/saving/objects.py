@@ -82,7 +82,7 @@ def variable_of(thing: Any) -> Any:
 
 
 def _says(thing: Any) -> Callable[[], Any] | None:
-    """The method by which an object of another library says what it holds."""
+    """The method of an object of another library that lists its children for checkpoints."""
     if isinstance(thing, type) or type(thing).__module__.startswith("autograph.function."):
         return None
     return getattr(thing, "_trackable_children", None) if hasattr(type(thing), "_trackable_children") else None

@@ -123,7 +123,7 @@ class FileWriter(SummaryWriter):
 
 
 class _NoopWriter(SummaryWriter):
-    """Leaves everything as it is: other writers stay the default."""
+    """A writer that writes nothing and doesn't become the default."""
 
     def as_default(self, step: Any = None) -> Any:
         return contextlib.nullcontext()
