@@ -308,9 +308,11 @@ _LATE = {
         name: f"autograph.namespaces.{name}"
         for name in ("data", "distribute", "export", "onnx", "profiler", "saved_model", "summary", "test", "train")
     },
+    "interop": "autograph.interop",
     "keras": "autograph.keras",
 }
 if _TYPE_CHECKING:
+    from autograph import interop as interop
     from autograph.namespaces import data, distribute, export, onnx, profiler, saved_model, summary, test, train
 
     keras: _Any

@@ -268,6 +268,13 @@ ROOMS: dict[str, set[str]] = {
     "autograph.summaries": {*AUTOGRAPH, *RUNTIME, "runtime.storage"},
     # Loads the code generator when it is called.
     "autograph.naming": {"autograph.function", "runtime.nest", "runtime.spec"},
+    "autograph.interop": {
+        *AUTOGRAPH,
+        *RUNTIME,
+        "autograph.function",
+        "autograph.transforms",
+        "autograph.module",
+    },
     "autograph.onnx_models": {
         *AUTOGRAPH,
         *RUNTIME,
@@ -313,6 +320,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.transforms",
         "autograph.module",
         "autograph.data",
+        "autograph.interop",
         "autograph.namespaces",
     },  # fmt: skip
 }
@@ -323,7 +331,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "gast": {"autograph.syntax", "autograph.convert", "autograph.convert.api", "autograph.function"},
     "astunparse": {"autograph.syntax"},
     "numba": {"runtime.codegen.kernel_library", "runtime.codegen.backends.numba_backend"},
-    "ml_dtypes": {"runtime.dtypes", "runtime.llvm"},
+    "ml_dtypes": {"runtime.dtypes", "runtime.llvm", "autograph.interop"},
     "llvmlite": {
         "runtime.llvm",
         *_codegen("math cache native_runtime kernel_library backends.numba_backend"),
@@ -339,6 +347,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "tqdm": {"runtime.progress"},
     "dask": {"autograph.distribute"},
     "absl": {"autograph.facade.tensorflow"},
+    "torch": {"autograph.interop"},
 }
 
 
