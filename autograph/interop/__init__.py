@@ -10,9 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autograph.interop import torch
+    from autograph.interop import numba, scipy, torch
 
-__all__ = ["torch"]
+__all__ = ["numba", "scipy", "torch"]
 
 
 def __getattr__(name: str) -> Any:
