@@ -194,8 +194,12 @@ def with_leaves(structure: Any, given: Sequence[Any]) -> Any:
 
 
 def owned(array: Any, others: Sequence[Any]) -> Any:
-    """The array, or a copy, whose memory nobody else has: neither constants, which are read-only, nor these arrays."""
+    """The array, or a copy, whose memory nobody else has: neither constants nor these other arrays.
+
+    Constants of the interpreter are read-only. A kernel's are views of arrays, which what it computes isn't.
+    """
     array = np.asarray(array)
-    if not array.flags.writeable or any(np.may_share_memory(array, other) for other in others):
+    is_view = not array.flags.writeable or isinstance(array.base, np.ndarray)
+    if is_view or any(np.may_share_memory(array, other) for other in others):
         return array.copy()
-    return np.ascontiguousarray(array) if array.size and min(array.strides, default=0) < 0 else array
+    return array

@@ -110,13 +110,31 @@ def test_gradients_reach_the_values_given_for_variables():
 
 def test_owned_memory_is_nobody_elses():
     whole = np.arange(6.0)
-    assert not np.shares_memory(owned(whole[::2], [whole]), whole)
+    assert not np.shares_memory(owned(whole[::2], []), whole)
+    assert not np.shares_memory(owned(whole, [whole[:2]]), whole)
     assert owned(whole, [np.arange(3.0)]) is whole
     constant = np.arange(3.0)
     constant.flags.writeable = False
     assert owned(constant, []).flags.writeable
     assert owned(whole[::-1], []).strides == (8,)
     assert owned(np.float32(2.0), []).shape == ()
+
+
+@pytest.mark.parametrize("jit_compile", [True, False])
+def test_constants_are_not_given_out(jit_compile):
+    program = Program(lambda x: (ag.constant([1.0, 2.0]) * 2.0, x, x + 1.0), "constants", 1, jit_compile)
+    x = ag.constant([5.0, 6.0])
+    for _ in range(2):
+        arrays = [owned(result._array, [x._array]) for result in program([x])]
+        assert [array.tolist() for array in arrays] == [[2.0, 4.0], [5.0, 6.0], [6.0, 7.0]]
+        for array in arrays:
+            array += 1.0
+
+
+def test_what_a_kernel_computes_is_not_copied():
+    program = Program(lambda x: (x * 2.0)[::-1], "computed", 1, True)
+    (result,) = leaves(program([X]))
+    assert owned(result._array, [X._array]) is result._array
 
 
 def test_the_namespace_names_what_it_has():

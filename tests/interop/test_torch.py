@@ -174,9 +174,14 @@ class TestMemory:
         assert x.tolist() == [1.0, 1.0]
         assert [each.flatten().tolist() for each in f(x)] == [[1.0, 1.0], [1.0, 2.0], [1.0, 1.0]]
 
-    def test_captured_values_are_copied(self):
+    @pytest.mark.parametrize("jit_compile", [True, False])
+    def test_captured_values_are_copied(self, jit_compile):
         captured, variable = ag.exp(ag.constant([0.0, 0.0])), ag.Variable([3.0, 4.0])
-        f = wrap(lambda x: (captured, variable, ag.reshape(variable, [1, 2]), ag.constant([1.0, 2.0]) * 2.0))
+
+        def give(x):
+            return captured, variable, ag.reshape(variable, [1, 2]), ag.constant([1.0, 2.0]) * 2.0
+
+        f = wrap(ag.function(give, jit_compile=jit_compile))
         for _ in range(2):
             for result in f(torch.ones(1)):
                 result.add_(1.0)
