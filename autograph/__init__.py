@@ -311,9 +311,11 @@ _LATE = {
     },
     "interop": "autograph.interop",
     "keras": "autograph.keras",
+    "testing": "autograph.testing",
 }
 if _TYPE_CHECKING:
     from autograph import interop as interop
+    from autograph import testing as testing
     from autograph.namespaces import data, distribute, export, onnx, profiler, saved_model, summary, test, train
 
     keras: _Any

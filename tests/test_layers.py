@@ -277,6 +277,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.c_library",
         "runtime.codegen.export",
     },
+    "autograph.testing": {*BASE, "runtime.tensor", *OPS, "runtime.autodiff", "autograph.function", "autograph.naming"},
     # Loads the code generator when it is called.
     "autograph.vectorization": {*BASE, "autograph.function", "autograph.c_library", "runtime.codegen.export"},
     "autograph.onnx_models": {
@@ -325,6 +326,7 @@ ROOMS: dict[str, set[str]] = {
         "autograph.module",
         "autograph.data",
         "autograph.interop",
+        "autograph.testing",
         "autograph.vectorization",
         "autograph.namespaces",
     },  # fmt: skip
@@ -354,6 +356,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "dask": {"autograph.distribute"},
     "absl": {"autograph.facade.tensorflow"},
     "torch": {"autograph.interop"},
+    "pytest": {"autograph.testing"},
 }
 
 
