@@ -17,7 +17,7 @@ from docs import api_pages, example_pages, tensorflow_names
 from tests import docs
 
 # Pages about use in other libraries' programs, with the library.
-GUESTS = {"docs/torch.md": "torch"}
+GUESTS = {"docs/torch.md": "torch", "docs/jax_interop.md": "jax"}
 
 
 @pytest.mark.usefixtures("no_facade")

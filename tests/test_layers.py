@@ -356,6 +356,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "dask": {"autograph.distribute"},
     "absl": {"autograph.facade.tensorflow"},
     "torch": {"autograph.interop"},
+    "jax": {"autograph.interop"},
     "pytest": {"autograph.testing"},
 }
 

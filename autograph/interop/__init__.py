@@ -10,9 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autograph.interop import numba, scipy, torch
+    from autograph.interop import jax, numba, scipy, torch
 
-__all__ = ["numba", "scipy", "torch"]
+__all__ = ["jax", "numba", "scipy", "torch"]
 
 
 def __getattr__(name: str) -> Any:

@@ -89,6 +89,70 @@ def window_function(call: Call) -> int:
     return _defined("i32 @callback(ptr %window, i64 %size, ptr %result, ptr %data)", write)
 
 
+@dataclass(frozen=True)
+class Buffer:
+    """A parameter or result of a C function that XLA calls: a number, or an array of that many bytes. type: of its
+    numbers, in LLVM's memory."""
+
+    type: str
+    bytes: int | None
+
+
+def xla_handler(address: int, free: int, parameters: Sequence[Buffer], results: Sequence[Buffer]) -> int:
+    """The address of an `XLA_FFI_Handler` that calls the C function on XLA's buffers, whose sizes are known.
+
+    free: the address of the function that frees arrays. The layouts are those of version 0 of `xla/ffi/api/c_api.h`.
+    """
+
+    def write(f: FunctionBuilder) -> None:
+        extension = f.field("ptr", "%frame", _FRAME["extension"])
+        with f.unless(f.is_null(extension)):  # XLA asks for the version of the interface
+            metadata = f.field("ptr", extension, _METADATA)
+            api = f.field("ptr", "%frame", _FRAME["api"])
+            f.store("i32", 0, f.at(metadata, _MAJOR))
+            f.store("i32", f.field("i32", api, _API["minor"]), f.at(metadata, _MAJOR + 4))
+            f.end("ret ptr null")
+        given, taken = (_data(f, f.field("ptr", "%frame", _FRAME[name]), len(buffers))
+                        for name, buffers in (("arguments", parameters), ("results", results)))  # fmt: skip
+        values = []
+        for each, data in zip(parameters, given):
+            if each.bytes is None:
+                values.append(f"{each.type} {f.load(each.type, data)}")
+            else:  # an empty array may have no address
+                values.append(f"ptr {f.select(f.is_null(data), '%frame', data, 'ptr')}")
+        places = [data if each.bytes is None else f.stack("ptr") for each, data in zip(results, taken)]
+        values += [f"ptr {place}" for place in places]
+        message = f.stack("i8", count=_ROOM)
+        status = f.call("i32", _at(address), *values, f"ptr {message}", f"i64 {_ROOM}")
+        with f.if_then(f.binary("icmp ne", status, 0, "i32")):
+            made = f.stack("i64", count=4)
+            f.store("i64", 32, made)
+            f.store("ptr", "null", f.at(made, 8))
+            f.store("ptr", message, f.at(made, 16))
+            f.store("i32", status, f.at(made, 24))  # XLA's codes are TensorFlow's, as ours
+            create = f.field("ptr", f.field("ptr", "%frame", _FRAME["api"]), _API["error"])
+            f.end(f"ret ptr {f.call('ptr', create, f'ptr {made}')}")
+        for each, data, place in zip(results, taken, places):
+            if each.bytes is not None:
+                array = f.load("ptr", place)
+                if each.bytes:
+                    f.copy(data, array, str(each.bytes))
+                f.run(_at(free), f"ptr {array}")
+        f.end("ret ptr null")
+
+    return _defined("ptr @callback(ptr %frame)", write)
+
+
+# Offsets in bytes: in a call frame, an API, the metadata that an extension points to, a buffer.
+_FRAME = {"extension": 8, "api": 16, "arguments": 72, "results": 112}
+_API = {"minor": 36, "error": 48}
+_METADATA, _MAJOR, _DATA = 24, 24, 24
+
+
+def _data(f: FunctionBuilder, buffers: str, count: int) -> list[str]:
+    return [f.field("ptr", f.field("ptr", buffers, 8 * place), _DATA) for place in range(count)]
+
+
 def _defined(head: str, write: Callable[[FunctionBuilder], None]) -> int:
     f = FunctionBuilder(f"define {head} nounwind")
     write(f)
