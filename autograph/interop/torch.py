@@ -9,6 +9,7 @@ names the program by its number; the shapes of its results come from our type ru
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -173,6 +174,10 @@ class _Function(torch.autograd.Function):
         rows, axes = _rows_first(tensors, in_dims[2:])
         results = _Function.apply(call, program.over_rows(axes), *rows)
         return results, tuple(0 for _ in results)
+
+
+# PyTorch asks for the signature in each call, and finds it here at once.
+_Function.forward.__signature__ = inspect.signature(_Function.forward)  # type: ignore[attr-defined]
 
 
 def _from_tape(

@@ -1,6 +1,7 @@
 """`ag.interop.torch`, in PyTorch itself: every way of differentiating, compiling and sharing memory."""
 
 import threading
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -226,6 +227,37 @@ def test_autocast():
         assert wrap(lambda a: a, cast_inputs=None)(h).dtype is torch.bfloat16
     assert y.dtype is torch.float32
     assert layer.weight.grad.dtype is torch.float32
+
+
+def test_autocast_within_compile():
+    layer = torch.nn.Linear(3, 3)
+
+    def f(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return product(layer(x), x)
+
+    assert torch.compile(f, fullgraph=True, backend="aot_eager")(torch.ones(2, 3)).dtype is torch.float32
+
+
+class Pair(NamedTuple):
+    one: torch.Tensor
+    other: torch.Tensor
+
+
+def test_named_tuples_and_functions_without_arguments():
+    found = wrap(lambda pair: Pair(pair.other, pair.one))(Pair(torch.ones(1), torch.zeros(1)))
+    assert type(found) is Pair
+    assert (found.one.item(), found.other.item()) == (0.0, 1.0)
+    assert wrap(lambda: ag.constant([1.0, 2.0]))().tolist() == [1.0, 2.0]
+
+
+def test_pytorchs_own_tools_take_it():
+    x = tracked(1.0, 2.0)
+    y = torch.utils.checkpoint.checkpoint(product, x, x, use_reentrant=False)
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    hessian = torch.autograd.functional.hessian(lambda x: product(x, x * x).sum(), x)
+    torch.testing.assert_close(hessian, torch.diag(6.0 * x))
 
 
 def test_threads():
