@@ -108,6 +108,13 @@ class TestRetraces:
         with pytest.raises(AssertionError, match="2 function calls"), testing.no_retrace(other):
             other(3), f(ag.zeros(5)), other(4)
 
+    def test_a_function_that_machine_code_answers_counts(self):
+        f = ag.function(lambda x: x + 1)
+        for _ in range(5):
+            f(ag.zeros(3))
+        with pytest.raises(AssertionError, match="caused another trace"), testing.no_retrace(f):
+            f(ag.zeros(4))
+
     def test_other_threads_count(self):
         f = ag.function(lambda x: x + 1)
         f(1)

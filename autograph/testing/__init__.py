@@ -48,7 +48,8 @@ def no_retrace(*functions: Function[..., Any]) -> Iterator[None]:
     """
     with watched() as found:
         yield
-    wrong = [each for each in found if not functions or any(each.function is f for f in functions)]
+    counted = [f.python_function for f in functions]  # calls that machine code hands on come by another object
+    wrong = [each for each in found if not functions or each.function.python_function in counted]
     if wrong:
         lines = "\n".join(f"  {each.where}: '{each.name}' was traced again, since {each.reason}" for each in wrong)
         calls = "1 function call" if len(wrong) == 1 else f"{len(wrong)} function calls"
