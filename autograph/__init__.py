@@ -72,6 +72,7 @@ from autograph.transforms import (
     vjp,
     vmap,
 )
+from autograph.vectorization import vectorize
 from runtime import array_api
 from runtime.autodiff.custom import custom_gradient
 from runtime.autodiff.python_calls import py_function
@@ -308,9 +309,13 @@ _LATE = {
         name: f"autograph.namespaces.{name}"
         for name in ("data", "distribute", "export", "onnx", "profiler", "saved_model", "summary", "test", "train")
     },
+    "interop": "autograph.interop",
     "keras": "autograph.keras",
+    "testing": "autograph.testing",
 }
 if _TYPE_CHECKING:
+    from autograph import interop as interop
+    from autograph import testing as testing
     from autograph.namespaces import data, distribute, export, onnx, profiler, saved_model, summary, test, train
 
     keras: _Any
@@ -346,8 +351,8 @@ __all__ = [
     "summary", "switch_case", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
     "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "test", "tile", "timestamp", "train", "transpose",
     "truediv", "truncatediv", "truncatemod", "tuple", "types", "uint16", "uint32", "uint64", "uint8", "unique",
-    "unique_with_counts", "unravel_index", "unstack", "value_and_grad", "variable_creator_scope", "vectorized_map",
-    "vjp", "vmap", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
+    "unique_with_counts", "unravel_index", "unstack", "value_and_grad", "variable_creator_scope", "vectorize",
+    "vectorized_map", "vjp", "vmap", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
 _publishing.publish(_sys.modules[__name__], _LATE)

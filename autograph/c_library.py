@@ -103,8 +103,7 @@ def c_library(
     if gradient:
         doc = [f"The results of {name}, and the gradient of the sum of the floating-point ones by each",
                "floating-point argument."]  # fmt: skip
-        specs = concrete.argument_specs
-        results = results + [f"d_{each}" for each, spec in zip(arguments, specs) if spec.dtype.is_floating]
+        results = _with_gradients(concrete, arguments, results)
         functions.append(_c_function(f"{name}_gradient", _gradient(concrete), doc, arguments, results, kept))
     if kept is not None and not kept.tensors:
         raise InvalidArgumentError(f"{name} has no weights: it reads no tensors or variables other than its arguments")
@@ -134,6 +133,39 @@ def c_library(
         name, tuple(each.name for each in functions), folder / f"{name}.h", folder / f"{name}.o",
         folder / f"{name}_main.c", static, shared, file,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LoadedFunction:
+    """A function in this process as C calls it: the address of `int NAME(...)` as `c_library` declares it, and of
+    `void NAME_free(void *)`. parameters, results: those of the C function, in its order, before the message."""
+
+    name: str
+    address: int
+    free_address: int
+    parameters: tuple[Any, ...]
+    results: tuple[Any, ...]
+
+
+def load(function: ConcreteFunction | Function, gradient: bool = False) -> LoadedFunction:
+    """Compiles a function as `c_library` does, into this process's memory, where it stays.
+
+    gradient: the function of its results and the gradient of the sum of the floating-point ones by each
+    floating-point argument, instead.
+
+    Raises UnimplementedError and TypeError as `c_library` does.
+    """
+    from runtime.codegen.export import loaded
+
+    concrete = trace_to_export(function, "ag.interop")
+    name = _identifier(concrete.graph.name)
+    arguments, outputs = argument_names(concrete), result_names(concrete.structured_outputs)
+    if gradient:
+        outputs, concrete = _with_gradients(concrete, arguments, outputs), _gradient(concrete)
+    made = _c_function(name, concrete, (), arguments, outputs, None)
+    address, free = loaded.load(name, made)
+    parameters, results = (tuple([x for x in each if x.is_given]) for each in (made.parameters, made.results))
+    return LoadedFunction(name, address, free, parameters, results)
 
 
 def _link(work: Path, name: str, loads: bool) -> tuple[str | None, str | None]:
@@ -283,6 +315,12 @@ def _where(graph: Graph, word: str) -> str:
 def _shape(value: Value) -> tuple[int | None, ...]:
     shape: Any = value.shape
     return tuple(shape)
+
+
+def _with_gradients(concrete: ConcreteFunction, arguments: Sequence[str], results: Sequence[str]) -> list[str]:
+    """The names of the results of `_gradient`."""
+    floats = [each for each, spec in zip(arguments, concrete.argument_specs) if spec.dtype.is_floating]
+    return [*results, *(f"d_{each}" for each in floats)]
 
 
 def _gradient(concrete: ConcreteFunction) -> ConcreteFunction:

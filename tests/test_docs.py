@@ -16,6 +16,9 @@ import autograph as ag
 from docs import api_pages, example_pages, tensorflow_names
 from tests import docs
 
+# Pages about use in other libraries' programs, with the library.
+GUESTS = {"docs/torch.md": "torch", "docs/jax_interop.md": "jax"}
+
 
 @pytest.mark.usefixtures("no_facade")
 @pytest.mark.parametrize("name", docs.PAGES)
@@ -24,6 +27,8 @@ def test_blocks_run_and_print_what_the_page_says(name, monkeypatch):
         pytest.skip("its examples load a library that a C compiler has linked")
     if name in ("README.md", "docs/keras.md") and importlib.util.find_spec("keras") is None:
         pytest.skip("its examples use Keras: pip install -e '.[keras]'")
+    if name in GUESTS and importlib.util.find_spec(GUESTS[name]) is None:
+        pytest.skip(f"its examples use another library: pip install -e '.[{GUESTS[name]}]', python -m tests.interop")
     monkeypatch.chdir(docs.ROOT)
     for block in docs.run(name, docs.PAGES[name].read_text(encoding="utf-8")):
         if block.is_run and block.expected is not None:

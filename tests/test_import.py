@@ -13,6 +13,7 @@ NOT_LOADED = [
     "runtime.llvm.program", "runtime.graph.drawing", "autograph.commands", "doctest", "unittest",
     "autograph.data.dataset", "autograph.distribute.strategy", "autograph.saving.checkpoint", "autograph.summaries",
     "autograph.onnx_models", "autograph.c_library", "runtime.serial", "runtime.collectives",
+    "autograph.interop", "autograph.testing", "torch", "jax", "pytest",
 ]  # fmt: skip
 
 

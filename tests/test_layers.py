@@ -268,6 +268,18 @@ ROOMS: dict[str, set[str]] = {
     "autograph.summaries": {*AUTOGRAPH, *RUNTIME, "runtime.storage"},
     # Loads the code generator when it is called.
     "autograph.naming": {"autograph.function", "runtime.nest", "runtime.spec"},
+    "autograph.interop": {
+        *AUTOGRAPH,
+        *RUNTIME,
+        "autograph.function",
+        "autograph.transforms",
+        "autograph.module",
+        "autograph.c_library",
+        "runtime.codegen.export",
+    },
+    "autograph.testing": {*BASE, "runtime.tensor", *OPS, "runtime.autodiff", "autograph.function", "autograph.naming"},
+    # Loads the code generator when it is called.
+    "autograph.vectorization": {*BASE, "autograph.function", "autograph.c_library", "runtime.codegen.export"},
     "autograph.onnx_models": {
         *AUTOGRAPH,
         *RUNTIME,
@@ -313,6 +325,9 @@ ROOMS: dict[str, set[str]] = {
         "autograph.transforms",
         "autograph.module",
         "autograph.data",
+        "autograph.interop",
+        "autograph.testing",
+        "autograph.vectorization",
         "autograph.namespaces",
     },  # fmt: skip
 }
@@ -322,23 +337,27 @@ THIRD_PARTY: dict[str, set[str]] = {
     "numpy": {room for room in ROOMS if room not in ("autograph.syntax", "autograph.convert")},
     "gast": {"autograph.syntax", "autograph.convert", "autograph.convert.api", "autograph.function"},
     "astunparse": {"autograph.syntax"},
-    "numba": {"runtime.codegen.kernel_library", "runtime.codegen.backends.numba_backend"},
-    "ml_dtypes": {"runtime.dtypes", "runtime.llvm"},
+    "numba": {"runtime.codegen.kernel_library", "runtime.codegen.backends.numba_backend", "autograph.interop"},
+    "ml_dtypes": {"runtime.dtypes", "runtime.llvm", "autograph.interop"},
     "llvmlite": {
         "runtime.llvm",
         *_codegen("math cache native_runtime kernel_library backends.numba_backend"),
+        "autograph.interop",
     },  # fmt: skip
     "onnx": {"runtime.onnx_export", "autograph.onnx_models"},
     "google": {"autograph.onnx_models"},
     "PIL": {"runtime.ops.image"},
     "IPython": {"autograph.notebook"},
     "safetensors": {"runtime.storage"},
-    "scipy": {*OPS, "runtime.onnx_export"},
+    "scipy": {*OPS, "runtime.onnx_export", "autograph.interop"},
     "tensorboard": {"autograph.summaries"},
     "mpi4py": {"runtime.collectives"},
     "tqdm": {"runtime.progress"},
     "dask": {"autograph.distribute"},
     "absl": {"autograph.facade.tensorflow"},
+    "torch": {"autograph.interop"},
+    "jax": {"autograph.interop"},
+    "pytest": {"autograph.testing"},
 }
 
 

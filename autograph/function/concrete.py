@@ -449,22 +449,38 @@ class ConcreteFunction(Generic[P, Result]):
         finally:
             ctx.commits = outer
 
-    def _inline(self, tensors: Sequence[Any]) -> list[Any]:
-        """Makes the graph part of the one being traced."""
-        builder, variables = ctx.builder, self.variables
-        reads = [builder.read_variable(v) for v in variables]
+    def inline_on(self, tensors: Sequence[Any], values: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
+        """Makes the graph part of the one being traced, on other values of variables than they have.
+
+        values: by the variables' references. Gives the structured result, and the new values of those of these
+        variables that the graph assigns, which keep the ones they have.
+        """
+        assigned: dict[Any, Any] = {}
+        results = self._inline(tensors, values, assigned)
+        return (results[0] if self._single else self._pack(results)), assigned
+
+    def _inline(
+        self, tensors: Sequence[Any], values: dict[Any, Any] | None = None, assigned: dict[Any, Any] | None = None
+    ) -> list[Any]:
+        """Makes the graph part of the one being traced. values, assigned: see `inline_on`."""
+        builder, variables, values = ctx.builder, self.variables, values or {}
+        reads = [values[v.ref()] if v.ref() in values else builder.read_variable(v) for v in variables]
         token = [builder.read_token()] if self._has_token else []
         arguments = [*tensors, *self._captures, *self.symbolic_captures, *reads, *token]
-        values = builder.inline(self.graph_on_its_variables(), arguments)
+        outputs = builder.inline(self.graph_on_its_variables(), arguments)
         inherit_notes(self.graph, builder)
         for argument in nest.flatten(self._arguments):
             if isinstance(argument, VariableArgument) and argument.name_counts:
                 builder.note_name(argument.get())
-        for index, value in zip(self._written, values[self._count :]):
-            builder.merge_state(variables[index].ref(), value)
+        for index, value in zip(self._written, outputs[self._count :]):
+            reference = variables[index].ref()
+            if assigned is not None and reference in values:
+                assigned[reference] = builder.tensor(value)
+            else:
+                builder.merge_state(reference, value)
         if self._has_token:
-            builder.write_token(values[-1])
-        return [builder.tensor(v) for v in values[: self._count]]
+            builder.write_token(outputs[-1])
+        return [builder.tensor(v) for v in outputs[: self._count]]
 
     def _pack(self, results: Sequence[Any]) -> Any:
         if self._packer is None:

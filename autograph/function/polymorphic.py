@@ -20,7 +20,7 @@ from autograph.function.concrete import ConcreteFunction
 from autograph.function.fast_calls import FastCalls
 from autograph.function.guards import broken, guards_of, settled
 from autograph.function.lifting import trace_once_or_twice
-from autograph.function.retracing import Reasons, explain, warn_when_frequent
+from autograph.function.retracing import Reasons, explain, tell, warn_when_frequent
 from autograph.function.signature import (
     Arguments,
     WeakArgument,
@@ -330,7 +330,9 @@ class Function(Generic[P, Result]):
             return
         before = self._traces.get(key, self._latest)
         changed = broken(before.guards) if key in self._traces else None
-        self._reasons.add(explain(before, changed, args, kwargs, self._arguments))
+        reason = explain(before, changed, args, kwargs, self._arguments)
+        self._reasons.add(reason)
+        tell(self, self._name, reason)
         warn_when_frequent(self._name, self._reasons)
 
     def _relaxed(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
-from typing import Any
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from autograph.function.concrete import ConcreteFunction
 from autograph.function.guards import AnyGuard
@@ -11,7 +14,7 @@ from autograph.function.signature import Arguments, WeakArgument, is_tensor_like
 from runtime import nest
 from runtime.errors import RetracingWarning
 from runtime.shapes import as_shape
-from runtime.tracebacks import warn
+from runtime.tracebacks import user_frame, warn
 from runtime.variable import Variable
 
 # What to do about a trace for each variable.
@@ -110,6 +113,38 @@ class Reasons:
         dropped = self.count - len(self.latest)
         lines = [f"  trace {i}: {reason}" for i, reason in enumerate(self.latest, dropped + 2)]
         return [f"  the reasons of {dropped} traces before are no longer kept", *lines] if dropped else lines
+
+
+class Retrace(NamedTuple):
+    """A trace of a function that had one. where: the user's line that called it."""
+
+    function: Any
+    name: str
+    reason: str
+    where: str
+
+
+_watchers: list[list[Retrace]] = []
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[Retrace]]:
+    """A block, and the traces made in it, in all threads, of functions that had one."""
+    found: list[Retrace] = []
+    _watchers.append(found)
+    try:
+        yield found
+    finally:
+        _watchers[:] = [each for each in _watchers if each is not found]
+
+
+def tell(function: Any, name: str, reason: str) -> None:
+    """Tells those who watch of another trace of a function."""
+    if _watchers:
+        frame = user_frame(sys._getframe())
+        where = "another thread" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        for each in _watchers:
+            each.append(Retrace(function, name, reason, where))
 
 
 def warn_when_frequent(name: str, reasons: Reasons) -> None:

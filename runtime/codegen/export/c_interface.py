@@ -49,6 +49,11 @@ class Parameter:
         return self.value is None and self.weight is None and self.slot.kind != "token"
 
     @property
+    def memory(self) -> str:
+        """The type that LLVM's memory has for its numbers."""
+        return _scalar(self.slot).memory
+
+    @property
     def open_axes(self) -> list[int]:
         return [axis for axis, size in enumerate(self.shape) if size is None]
 
@@ -67,6 +72,11 @@ class Result:
     def is_given(self) -> bool:
         """Whether the C function has a parameter for it."""
         return self.weight is None and self.slot.kind != "token"
+
+    @property
+    def memory(self) -> str:
+        """The type that LLVM's memory has for its numbers."""
+        return _scalar(self.slot).memory
 
     @property
     def gives_sizes(self) -> bool:
