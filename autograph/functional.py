@@ -243,6 +243,11 @@ def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: b
     return map_fn(fn, elems)
 
 
+def pfor(loop_fn: Callable[[Any], Any], iters: Any, **options: Any) -> Any:
+    """Stacks what `loop_fn` gives for each of the numbers from 0 to `iters` - 1."""
+    return vectorized_map(loop_fn, range_op(convert_to_tensor(iters)))
+
+
 def scan(
     fn: Callable[..., Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,

@@ -65,3 +65,14 @@ class WrappedAnnotations:
     def __get__(self, instance: Any, owner: type) -> dict[str, Any]:
         found: dict[str, Any] = {} if instance is None else instance.__wrapped__.__annotations__
         return found
+
+
+def full_arg_spec(function: Callable[..., Any]) -> inspect.FullArgSpec:
+    """`inspect.getfullargspec` of a function, or of the one that it wraps.
+
+    Without annotations where it is one of this project: TensorFlow's functions have none, and libraries compare.
+    """
+    inner = inspect.unwrap(function, stop=lambda each: hasattr(each, "__signature__"))
+    found = inspect.getfullargspec(inner)
+    package = (getattr(inner, "__module__", None) or "").partition(".")[0]
+    return found._replace(annotations={}) if package in ("autograph", "runtime") else found

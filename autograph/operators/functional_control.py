@@ -5,6 +5,7 @@ Eagerly they are Python's ``if`` and ``while``; in a trace they stage.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -219,3 +220,23 @@ def switch_case(
         pairs = pairs[:-1]
     index = convert_to_tensor(branch_index)
     return _first_of([(equal(index, number), function) for number, function in pairs], default)
+
+
+def case_by(
+    cond_fn: Callable[..., Any],
+    pred_fn_pairs: Sequence[tuple[Any, Callable[[], Any]]],
+    default: Callable[[], Any] | None,
+    exclusive: bool = False,
+    name: str | None = None,
+    allow_python_preds: bool = False,
+    **options: Any,
+) -> Any:
+    """`case`, whose branches `cond_fn(predicate, true_fn=..., false_fn=...)` chooses. Without a default, the last
+    function is one: its predicate isn't asked."""
+    pairs = list(pred_fn_pairs)
+    if not pairs or not all(isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1]) for pair in pairs):
+        raise TypeError("'pred_fn_pairs' must be a list of (predicate, function) pairs.")
+    otherwise = pairs.pop()[1] if default is None else default
+    for pred, function in reversed(pairs):
+        otherwise = functools.partial(cond_fn, pred, true_fn=function, false_fn=otherwise, **options)
+    return otherwise()

@@ -20,6 +20,16 @@ _CLASSES = {
 MODULES: dict[str, dict[str, Any]] = {
     module: {name: cls, cls.__qualname__: cls} for cls, (name, module) in _CLASSES.items()
 }
+# What TensorFlow's tensors have beside ours: names that classes of libraries copy.
+_OPERATORS = (
+    "abs add and eq floordiv ge getitem gt invert le lt matmul mod mul ne neg or pow radd rand rfloordiv rmatmul rmod "
+    "rmul ror rpow rsub rtruediv rxor sub truediv xor"
+)
+_ATTRIBUTES = {
+    "OVERLOADABLE_OPERATORS": frozenset(f"__{name}__" for name in _OPERATORS.split()),
+    # Our classes of tensors have it themselves: it is asked of other classes' objects alone.
+    **dict.fromkeys(("__bool__", "__nonzero__"), lambda self: bool(ag.convert_to_tensor(self))),
+}
 _before: dict[type, tuple[str, str]] = {}
 
 
@@ -28,9 +38,13 @@ def assume() -> None:
     for cls, (name, module) in _CLASSES.items():
         _before.setdefault(cls, (cls.__name__, cls.__module__))
         cls.__name__, cls.__module__ = name, module
+    for name, value in _ATTRIBUTES.items():
+        setattr(ag.Tensor, name, value)
 
 
 def restore() -> None:
     """Gives our classes their own names back."""
+    for name in _ATTRIBUTES:
+        delattr(ag.Tensor, name)
     for cls, (name, module) in _before.items():
         cls.__name__, cls.__module__ = name, module
