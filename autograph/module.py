@@ -16,7 +16,6 @@ What a module holds is looked up when it is asked for, so attributes may be set,
 from __future__ import annotations
 
 import functools
-import keyword
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -40,7 +39,7 @@ class Module:
     def __init__(self, name: str | None = None) -> None:
         if name is None:
             name = _snake_case(type(self).__name__)
-        elif not name.isidentifier() or keyword.iskeyword(name):
+        elif not name.isidentifier():  # a keyword may be a name, as in TensorFlow
             raise ValueError(
                 f"{name!r} is not a valid module name. Module names must be valid Python identifiers (e.g. a valid "
                 "class name)."

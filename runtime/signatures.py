@@ -68,11 +68,12 @@ class WrappedAnnotations:
 
 
 def full_arg_spec(function: Callable[..., Any]) -> inspect.FullArgSpec:
-    """`inspect.getfullargspec` of a function, or of the one that it wraps.
+    """`inspect.getfullargspec`; of a function of this project without annotations, and without what is around it.
 
-    Without annotations where it is one of this project: TensorFlow's functions have none, and libraries compare.
+    TensorFlow's functions have no annotations, and libraries compare.
     """
+    modules = getattr(function, "__module__", None) or "", type(function).__module__
+    if not any(module.partition(".")[0] in ("autograph", "runtime") for module in modules):
+        return inspect.getfullargspec(function)
     inner = inspect.unwrap(function, stop=lambda each: hasattr(each, "__signature__"))
-    found = inspect.getfullargspec(inner)
-    package = (getattr(inner, "__module__", None) or "").partition(".")[0]
-    return found._replace(annotations={}) if package in ("autograph", "runtime") else found
+    return inspect.getfullargspec(inner)._replace(annotations={})

@@ -42,8 +42,9 @@ class LinearOperatorSpec(TypeSpec):
 
 def _spec_of(value: Any) -> Any:
     """The spec of an argument made of tensors; None for another one."""
-    if isinstance(value, (list, tuple)) and value and all(isinstance(each, LinearOperator) for each in value):
-        return [each._type_spec for each in value]
+    if isinstance(value, (list, tuple)) and value:
+        specs = [_spec_of(each) for each in value]
+        return None if None in specs else specs
     if isinstance(value, Variable):
         return VariableSpec.from_value(value)
     return type_spec_from_value(value) if isinstance(value, CompositeTensor) or ag.is_tensor(value) else None

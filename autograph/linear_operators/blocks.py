@@ -214,10 +214,6 @@ class LinearOperatorBlockLowerTriangular(LinearOperator):
         """The rows of blocks."""
         return self._operators
 
-    @property
-    def _type_spec(self) -> Any:
-        raise NotImplementedError("LinearOperatorBlockLowerTriangular can't go in and out of traced functions")
-
     def _diagonal(self) -> list[LinearOperator]:
         return [row[-1] for row in self._operators]
 

@@ -103,7 +103,7 @@ def while_loop(
 
     def following(values: Any) -> Any:
         result = body(*values)
-        if len(values) == 1 and not (type(result) is type(values) and len(result) == 1):
+        if len(values) == 1 and not (type(result) is type(values) and len(result) == 1 or _holds_it(result, values[0])):
             result = type(values)([result]) if not hasattr(values, "_fields") else type(values)(result)
         elif isinstance(result, (list, tuple)) and type(result) is not type(values) and len(result) == len(values):
             result = nest.rebuild(values, list(result))
@@ -136,6 +136,17 @@ def while_loop(
     functions = _blocks(cond, body)
     stage_while(lambda: cond(*slot.get()), step, [slot, *_set_by(functions)], functions)
     return slot.get()
+
+
+def _holds_it(result: Any, value: Any) -> bool:
+    """Whether a body's result is a list, or a tuple without fields, of nothing but the only loop variable."""
+    if not isinstance(result, (list, tuple)) or nest.is_namedtuple(type(result)) or len(result) != 1:
+        return False
+    try:
+        composites.assert_same_structure(value, result[0])
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _tensors(value: Any) -> Any:

@@ -25,10 +25,13 @@ _OPERATORS = (
     "abs add and eq floordiv ge getitem gt invert le lt matmul mod mul ne neg or pow radd rand rfloordiv rmatmul rmod "
     "rmul ror rpow rsub rtruediv rxor sub truediv xor"
 )
-_ATTRIBUTES = {
-    "OVERLOADABLE_OPERATORS": frozenset(f"__{name}__" for name in _OPERATORS.split()),
-    # Our classes of tensors have it themselves: it is asked of other classes' objects alone.
-    **dict.fromkeys(("__bool__", "__nonzero__"), lambda self: bool(ag.convert_to_tensor(self))),
+_ATTRIBUTES: dict[type, dict[str, Any]] = {
+    ag.Tensor: {
+        "OVERLOADABLE_OPERATORS": frozenset(f"__{name}__" for name in _OPERATORS.split()),
+        # Our classes of tensors have it themselves: it is asked of other classes' objects alone.
+        **dict.fromkeys(("__bool__", "__nonzero__"), lambda self: bool(ag.convert_to_tensor(self))),
+    },
+    ag.Variable: {"initializer": None},  # outside of graphs there is nothing to run
 }
 _before: dict[type, tuple[str, str]] = {}
 
@@ -38,13 +41,15 @@ def assume() -> None:
     for cls, (name, module) in _CLASSES.items():
         _before.setdefault(cls, (cls.__name__, cls.__module__))
         cls.__name__, cls.__module__ = name, module
-    for name, value in _ATTRIBUTES.items():
-        setattr(ag.Tensor, name, value)
+    for cls, attributes in _ATTRIBUTES.items():
+        for name, value in attributes.items():
+            setattr(cls, name, value)
 
 
 def restore() -> None:
     """Gives our classes their own names back."""
-    for name in _ATTRIBUTES:
-        delattr(ag.Tensor, name)
+    for cls, attributes in _ATTRIBUTES.items():
+        for name in attributes:
+            delattr(cls, name)
     for cls, (name, module) in _before.items():
         cls.__name__, cls.__module__ = name, module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import autograph as ag
@@ -108,6 +109,7 @@ MODULES: dict[str, dict[str, Any]] = {
         "_reset_context": reset_context,
         "async_wait": lambda: None,
         "context": lambda: _context,
+        "eager_mode": contextlib.nullcontext,
         "executing_eagerly": ag.executing_eagerly,
     },
     "tensorflow.python.framework.config": {
