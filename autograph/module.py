@@ -96,7 +96,9 @@ class Module:
         while pending:
             module, path = pending.pop()
             submodules: list[tuple[Module, tuple]] = []
-            attributes = {key: value for key, value in vars(module).items() if key not in module._TF_MODULE_IGNORED_PROPERTIES}
+            attributes = {
+                key: value for key, value in vars(module).items() if key not in module._TF_MODULE_IGNORED_PROPERTIES
+            }
             for key in sorted(attributes, key=attribute_traversal_key):
                 for where, part in _parts(attributes[key], (*path, key)):
                     if id(part) in seen:

@@ -103,7 +103,9 @@ def while_loop(
 
     def following(values: Any) -> Any:
         result = body(*values)
-        if len(values) == 1 and not (type(result) is type(values) and len(result) == 1 or _holds_it(result, values[0])):
+        if len(values) == 1 and not (
+            (type(result) is type(values) and len(result) == 1) or _holds_it(result, values[0])
+        ):
             result = type(values)([result]) if not hasattr(values, "_fields") else type(values)(result)
         elif isinstance(result, (list, tuple)) and type(result) is not type(values) and len(result) == len(values):
             result = nest.rebuild(values, list(result))

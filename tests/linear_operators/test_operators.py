@@ -270,7 +270,9 @@ def test_zeros():
 
 
 def test_sums():
-    (found,) = add_operators([LinearOperatorDiag([1.0, 2.0]), LinearOperatorIdentity(2), full([[1.0, 2.0], [3.0, 4.0]])])
+    (found,) = add_operators(
+        [LinearOperatorDiag([1.0, 2.0]), LinearOperatorIdentity(2), full([[1.0, 2.0], [3.0, 4.0]])]
+    )
     close(found.to_dense(), [[3.0, 2.0], [3.0, 7.0]])
     kept = LinearOperatorHouseholder([1.0, 0.0])
     (diagonal, other) = add_operators([kept, LinearOperatorDiag([1.0, 2.0]), LinearOperatorIdentity(2)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ def modules(whole: ModuleType) -> dict[str, dict[str, Any]]:
             **names,
             "Dimension": Dimension,
             "Graph": Graph,
+            "SparseTensorValue": collections.namedtuple("SparseTensorValue", "indices values dense_shape"),
             "assert_greater_equal": _asserting(ag.debugging.assert_greater_equal),
             "assert_less_equal": _asserting(ag.debugging.assert_less_equal),
             "assign": _assigning("assign"),

@@ -10,8 +10,8 @@ import autograph as ag
 from autograph.function.trace import TracingBuilder
 from runtime import shallow_structures
 from runtime.context import ctx
-from runtime.type_specs import CompositeTensor
 from runtime.tensor import EagerTensor, SymbolicTensor
+from runtime.type_specs import CompositeTensor
 from runtime.types import TensorType
 
 
@@ -88,7 +88,9 @@ def strategy_supports_no_merge_call() -> bool:
 
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.__internal__": {
-        "CompositeTensor": CompositeTensor, "EagerTensor": EagerTensor, "FuncGraph": FuncGraph,
+        "CompositeTensor": CompositeTensor,
+        "EagerTensor": EagerTensor,
+        "FuncGraph": FuncGraph,
         "SymbolicTensor": SymbolicTensor,
     },
     "tensorflow.__internal__.nest": {

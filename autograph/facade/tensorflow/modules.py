@@ -19,9 +19,9 @@ from autograph.facade.tensorflow import (
     identity,
     internal,
     legacy_keras,
-    onnx_export,
     linear_operators,
     logs,
+    onnx_export,
     private,
     pyct,
     python_util,
@@ -91,6 +91,7 @@ def build() -> dict[str, ModuleType]:
     root = made["tensorflow"]
     _add(made, _SAME, {})
     _stand_for(made[_SAME], root)
+    _add(made, _SAME, {"enable_v2_behavior": lambda: None})
     for path in list(made):
         if path.count(".") and path.split(".")[1] not in _NOT_IN_IT:
             made.setdefault(path.replace("tensorflow", _SAME, 1), made[path])

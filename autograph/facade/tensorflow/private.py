@@ -170,10 +170,12 @@ MODULES: dict[str, dict[str, Any]] = {
         "GraphOrParentsInXlaContext": lambda graph: False,
     },
     "tensorflow.python.ops.linalg.linear_operator": {
-        "LinearOperator": LinearOperator, "make_composite_tensor": _as_it_is
+        "LinearOperator": LinearOperator,
+        "make_composite_tensor": _as_it_is,
     },
     "tensorflow.python.ops.linalg.linear_operator_addition": {
-        "SUPPORTED_OPERATORS": SUPPORTED_OPERATORS, "add_operators": add_operators
+        "SUPPORTED_OPERATORS": SUPPORTED_OPERATORS,
+        "add_operators": add_operators,
     },
     "tensorflow.python.ops.nn_ops": {"Convolution": Convolution},
     "tensorflow.python.ops.parallel_for.control_flow_ops": {"pfor": pfor},
