@@ -19,6 +19,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.extension_types.values import batch_encoder
 from runtime.graph.builder import trace_region
+from runtime.ops.arrays.creation import range as range_op
 from runtime.ops.arrays.creation import zeros
 from runtime.ops.arrays.joining import concat, stack
 from runtime.ops.arrays.shape_ops import shape

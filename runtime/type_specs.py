@@ -235,7 +235,7 @@ class TypeSpec(_Composite, metaclass=abc.ABCMeta):
         return type(self), self.__make_cmp_key(self._serialize())
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.__key() == other.__key()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.__key() == other.__key()
 
     def __hash__(self) -> int:
         return hash(self.__key())

@@ -8,3 +8,7 @@ blocks.py        operators of blocks
 sums.py          sums of operators
 parts.py         what operators made of operators ask of their parts
 """
+
+from autograph.linear_operators import blocks, combinations, sums
+
+__all__ = ["blocks", "combinations", "sums"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import autograph as ag
@@ -11,11 +11,25 @@ from runtime.shapes import TensorShape
 from runtime.type_specs import CompositeTensor, TypeSpec, VariableSpec, type_spec_from_value
 from runtime.variable import Variable
 
+# What the defaults make operators with: set where that is.
+MAKERS: dict[str, Any] = {}
+
+
+def makes(role: str) -> Callable[[Any], Any]:
+    """A decorator of what the defaults make operators with."""
+
+    def keep(maker: Any) -> Any:
+        MAKERS[role] = maker
+        return maker
+
+    return keep
+
+
 HINTS = ("is_non_singular", "is_self_adjoint", "is_positive_definite", "is_square")
 
 
 class LinearOperatorSpec(TypeSpec):
-    """Describes operators of a class: the specs of what they are made of, and the rest of the constructor's arguments."""
+    """Describes operators of a class by the specs of what they are made of, and the constructor's other arguments."""
 
     __slots__ = ("_operator", "_specs", "_static")
 
@@ -48,6 +62,12 @@ def _spec_of(value: Any) -> Any:
     if isinstance(value, Variable):
         return VariableSpec.from_value(value)
     return type_spec_from_value(value) if isinstance(value, CompositeTensor) or ag.is_tensor(value) else None
+
+
+def reference(value: Any, dtype: Any = None) -> Any:
+    """A tensor; what stands for one and may have another value later, such as a variable, is kept as it is."""
+    stands = isinstance(value, Module) and hasattr(value, "dtype") and hasattr(value, "shape")
+    return value if stands or ag.is_tensor(value) else ag.convert_to_tensor(value, dtype)
 
 
 def last_two_swapped(x: Any, conjugate: bool = True) -> Any:
@@ -229,7 +249,9 @@ class LinearOperator(Module, CompositeTensor):
     def shape_tensor(self, name: str = "shape_tensor") -> Any:
         """The shape when the program runs, int32."""
         known = self.shape
-        return ag.constant(known.as_list(), ag.int32) if known.is_fully_defined() else self._shape_tensor()
+        return (
+            ag.constant([size or 0 for size in known], ag.int32) if known.is_fully_defined() else self._shape_tensor()
+        )
 
     def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Any:
         """The shape without the last two dimensions, int32."""
@@ -340,7 +362,8 @@ class LinearOperator(Module, CompositeTensor):
         rhs = last_two_swapped(rhs) if adjoint_arg else rhs
         if self._can_use_cholesky():
             return ag.linalg.cholesky_solve(*with_common_batch(ag.linalg.cholesky(self.to_dense()), rhs))
-        return ag.linalg.solve(*with_common_batch(self.to_dense(), rhs), adjoint=adjoint)
+        dense, rhs = with_common_batch(self.to_dense(), rhs)
+        return ag.linalg.solve(dense, rhs, adjoint=adjoint)
 
     def solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve") -> Any:
         """The X with A X = rhs, a batch of matrices `[..., M, R]` or an operator.
@@ -476,30 +499,18 @@ class LinearOperator(Module, CompositeTensor):
         return self._linop_cholesky()
 
     def _linop_adjoint(self) -> LinearOperator:
-        from autograph.linear_operators.combinations import LinearOperatorAdjoint
-
-        return LinearOperatorAdjoint(
-            self, self.is_non_singular, self.is_self_adjoint, self.is_positive_definite, self.is_square
-        )
+        return MAKERS["adjoint"](self, **hints_of(self))
 
     def _linop_inverse(self) -> LinearOperator:
-        from autograph.linear_operators.combinations import LinearOperatorInversion
-
-        return LinearOperatorInversion(
-            self, self.is_non_singular, self.is_self_adjoint, self.is_positive_definite, self.is_square
-        )
+        return MAKERS["inverse"](self, **hints_of(self))
 
     def _linop_cholesky(self) -> LinearOperator:
-        from autograph.linear_operators.matrices import LinearOperatorLowerTriangular
-
-        return LinearOperatorLowerTriangular(
+        return MAKERS["triangle"](
             ag.linalg.cholesky(self.to_dense()), is_non_singular=True, is_self_adjoint=False, is_square=True
         )
 
     def _linop_matmul(self, left_operator: Any, right_operator: Any) -> LinearOperator:
-        from autograph.linear_operators.combinations import product
-
-        return product(left_operator, right_operator)
+        return MAKERS["product"](left_operator, right_operator)
 
     def _linop_solve(self, left_operator: Any, right_operator: Any) -> LinearOperator:
         return left_operator.inverse().matmul(right_operator)
@@ -527,6 +538,6 @@ def _sliced(value: Any, ndims: Any, slices: Any, batch: Any) -> Any:
     return whole[(*keys, *rest)] if Ellipsis in keys else whole[(*keys, Ellipsis, *rest)]
 
 
-def hints_of(operator: LinearOperator) -> dict[str, bool | None]:
+def hints_of(operator: LinearOperator) -> dict[str, Any]:
     """The hints of an operator, as arguments of a constructor."""
     return {hint: getattr(operator, hint) for hint in HINTS}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import autograph as ag
-from autograph.linear_operators.base import LinearOperator, hints_of, last_two_swapped
+from autograph.linear_operators.base import HINTS, LinearOperator, hints_of, last_two_swapped
 from autograph.linear_operators.parts import all_are, batch_shape, batch_shape_tensor, common_dtype, same_batch
 
 
@@ -33,14 +33,15 @@ class LinearOperatorBlockDiag(LinearOperator):
         dtype = common_dtype(self._operators)
         hints = []
         given = (is_non_singular, is_self_adjoint, is_positive_definite, is_square)
-        for name_of, each in zip(("is_non_singular", "is_self_adjoint", "is_positive_definite", "is_square"), given):
+        for name_of, each in zip(HINTS, given):
             if all_are(self._operators, name_of):
                 if each is False:
                     raise ValueError(f"All the blocks are {name_of}, but the hint says {name_of}=False")
                 each = True
             hints.append(each)
         super().__init__(
-            dtype, None, *hints, name or "_ds_".join(each.name for each in self._operators), parameters
+            dtype, name=name or "_ds_".join(each.name for each in self._operators), parameters=parameters,
+            **dict(zip(HINTS, hints)),
         )  # fmt: skip
 
     @property

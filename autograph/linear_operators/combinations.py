@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import autograph as ag
-from autograph.linear_operators.base import LinearOperator, hints_of, last_two_swapped, with_common_batch
+from autograph.linear_operators.base import (
+    HINTS,
+    LinearOperator,
+    hints_of,
+    last_two_swapped,
+    makes,
+    reference,
+    with_common_batch,
+)
 from autograph.linear_operators.elementary import (
     LinearOperatorDiag,
     LinearOperatorIdentity,
@@ -19,6 +27,7 @@ from autograph.linear_operators.matrices import LinearOperatorFullMatrix, Linear
 from autograph.linear_operators.parts import all_are, batch_shape, batch_shape_tensor, common_dtype, same_batch, spread
 
 
+@makes("adjoint")
 class LinearOperatorAdjoint(LinearOperator):
     """The adjoint of an operator. Hints are those of the operator where they aren't given."""
 
@@ -33,8 +42,10 @@ class LinearOperatorAdjoint(LinearOperator):
     ) -> None:
         parameters = dict(locals())
         self._operator = operator
-        given = (is_non_singular, is_self_adjoint, is_positive_definite, is_square)
-        super().__init__(operator.dtype, None, *_hints(operator, given), name or f"{operator.name}_adjoint", parameters)
+        hints = _hints(operator, (is_non_singular, is_self_adjoint, is_positive_definite, is_square))
+        super().__init__(
+            operator.dtype, name=name or f"{operator.name}_adjoint", parameters=parameters, **dict(zip(HINTS, hints))
+        )
 
     @property
     def operator(self) -> LinearOperator:
@@ -86,7 +97,7 @@ class LinearOperatorAdjoint(LinearOperator):
         return self._operator
 
 
-def _hints(operator: LinearOperator, given: tuple[bool | None, ...]) -> list[bool | None]:
+def _hints(operator: LinearOperator, given: tuple[bool | None, ...]) -> list[Any]:
     """Hints, taken from an operator where they aren't given. Raises ValueError where they contradict it."""
     found = []
     for (name, own), each in zip(hints_of(operator).items(), given):
@@ -96,6 +107,7 @@ def _hints(operator: LinearOperator, given: tuple[bool | None, ...]) -> list[boo
     return found
 
 
+@makes("inverse")
 class LinearOperatorInversion(LinearOperator):
     """The inverse of an operator. Hints are those of the operator where they aren't given.
 
@@ -267,6 +279,7 @@ def _is_with_adjoint(operators: Sequence[LinearOperator]) -> bool:
     )
 
 
+@makes("product")
 def product(left: LinearOperator, right: LinearOperator) -> LinearOperator:
     """The product of two operators, simpler than a composition where their classes allow it."""
     for one, other in ((left, right), (right, left)):
@@ -283,7 +296,7 @@ def product(left: LinearOperator, right: LinearOperator) -> LinearOperator:
         return LinearOperatorLowerTriangular(
             rows * right.to_dense(), bool(left.is_non_singular and right.is_non_singular) or None, is_square=True
         )
-    hints: dict[str, bool | None] = {"is_square": bool(left.is_square and right.is_square) or None}
+    hints: dict[str, Any] = {"is_square": bool(left.is_square and right.is_square) or None}
     hints["is_non_singular"] = bool(left.is_non_singular and right.is_non_singular) or None
     return LinearOperatorComposition([left, right], **hints)
 
@@ -363,7 +376,7 @@ class LinearOperatorKronecker(LinearOperator):
             x = getattr(each, method)(x, adjoint=adjoint)
             height = ag.shape(x)[-2:-1]
             rest = ag.reshape(x, ag.concat([batch, height, [-1], columns], 0))
-            rank = rest.shape.rank
+            rank = len(rest.shape)
             x = ag.transpose(rest, [*range(rank - 3), rank - 2, rank - 3, rank - 1])
             x = ag.reshape(x, ag.concat([batch, [-1], columns], 0))
         return x
@@ -470,11 +483,9 @@ class LinearOperatorLowRankUpdate(LinearOperator):
                 raise ValueError("Arguments imply self-adjoint positive-definite operator, but a hint denies it")
             is_positive_definite = is_self_adjoint = True
         self._base_operator = base_operator
-        self._u = u if ag.is_tensor(u) else ag.convert_to_tensor(u, base_operator.dtype)
-        self._v = self._u if v is None else v if ag.is_tensor(v) else ag.convert_to_tensor(v, base_operator.dtype)
-        if diag_update is not None and not ag.is_tensor(diag_update):
-            diag_update = ag.convert_to_tensor(diag_update, base_operator.dtype)
-        self._diag_update = diag_update
+        self._u = reference(u, base_operator.dtype)
+        self._v = self._u if v is None else reference(v, base_operator.dtype)
+        self._diag_update = None if diag_update is None else reference(diag_update, base_operator.dtype)
         self._is_diag_update_positive = is_diag_update_positive
         if not base_operator.shape[-2:-1].is_compatible_with(self._u.shape[-2:-1]):
             raise ValueError(f"base_operator and u don't fit: {base_operator.shape} and {self._u.shape}")

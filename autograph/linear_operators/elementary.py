@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import autograph as ag
-from autograph.linear_operators.base import LinearOperator, conjugated, hints_of, last_two_swapped
+from autograph.linear_operators.base import LinearOperator, conjugated, hints_of, last_two_swapped, reference
 from runtime.shapes import TensorShape
 
 
@@ -37,7 +37,7 @@ class LinearOperatorDiag(LinearOperator):
         name: str = "LinearOperatorDiag",
     ) -> None:
         parameters = dict(locals())
-        self._diag = diag if ag.is_tensor(diag) else ag.convert_to_tensor(diag)
+        self._diag = reference(diag)
         if self._diag.shape.rank == 0:
             raise ValueError(f"Argument `diag` must have at least 1 dimension. Found: {self._diag}.")
         if not self._diag.dtype.is_complex:
@@ -292,7 +292,7 @@ class LinearOperatorScaledIdentity(LinearOperator):
         name: str = "LinearOperatorScaledIdentity",
     ) -> None:
         parameters = dict(locals())
-        self._multiplier = multiplier if ag.is_tensor(multiplier) else ag.convert_to_tensor(multiplier)
+        self._multiplier = reference(multiplier)
         if not self._multiplier.dtype.is_complex:
             if is_self_adjoint is False:
                 raise ValueError("A real diagonal operator is always self adjoint.")

@@ -12,6 +12,8 @@ from autograph.linear_operators.base import (
     conjugated,
     hints_of,
     last_two_swapped,
+    makes,
+    reference,
     with_common_batch,
 )
 from autograph.linear_operators.elementary import (
@@ -21,12 +23,8 @@ from autograph.linear_operators.elementary import (
 )
 
 
-def _tensor(value: Any) -> Any:
-    return value if ag.is_tensor(value) else ag.convert_to_tensor(value)
-
-
 def _need_rank(value: Any, rank: int, name: str) -> Any:
-    value = _tensor(value)
+    value = reference(value)
     if value.shape.rank is not None and value.shape.rank < rank:
         raise ValueError(f"Argument `{name}` must have at least {rank} dimensions. Found: {value}.")
     return value
@@ -76,6 +74,7 @@ class LinearOperatorFullMatrix(LinearOperator):
         return ag.convert_to_tensor(self._matrix)
 
 
+@makes("triangle")
 class LinearOperatorLowerTriangular(LinearOperator):
     """Square lower triangular matrices.
 
@@ -146,7 +145,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
         )  # fmt: skip
 
     def _linop_matmul(self, left_operator: Any, right_operator: Any) -> LinearOperator:
-        hints = {
+        hints: dict[str, Any] = {
             "is_non_singular": bool(left_operator.is_non_singular and right_operator.is_non_singular) or None,
             "is_square": True,
         }
@@ -227,8 +226,9 @@ class LinearOperatorHouseholder(LinearOperator):
         return ag.zeros(self.batch_shape_tensor(), self.dtype)
 
     def _trace(self) -> Any:
-        size = ag.cast(self.domain_dimension_tensor(), self.dtype) - 2
-        return size * ag.ones(self.batch_shape_tensor(), self.dtype)
+        return (ag.cast(self.domain_dimension_tensor(), self.dtype) - 2) * ag.ones(
+            self.batch_shape_tensor(), self.dtype
+        )
 
     def _diag_part(self) -> Any:
         unit = self._unit()
@@ -300,7 +300,7 @@ class LinearOperatorPermutation(LinearOperator):
         batch = ag.broadcast_dynamic_shape(ag.shape(perm)[:-1], ag.shape(x)[:-2])
         perm = ag.broadcast_to(perm, ag.concat([batch, ag.shape(perm)[-1:]], 0))
         x = ag.broadcast_to(x, ag.concat([batch, ag.shape(x)[-2:]], 0))
-        return ag.gather(x, perm, axis=-2, batch_dims=perm.shape.rank - 1)
+        return ag.gather(x, perm, axis=-2, batch_dims=len(perm.shape) - 1)
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Any:
         return self._matmul(rhs, adjoint=not adjoint, adjoint_arg=adjoint_arg)
@@ -344,9 +344,11 @@ class LinearOperatorTridiag(LinearOperator):
         if is_square is False:
             raise ValueError("Only square tridiagonal operators currently supported.")
         whole = diagonals_format != "sequence"
-        self._diagonals = _need_rank(diagonals, 2, "diagonals") if whole else [_tensor(each) for each in diagonals]
+        self._diagonals: Any = (
+            _need_rank(diagonals, 2, "diagonals") if whole else [reference(each) for each in diagonals]
+        )
         self._diagonals_format = diagonals_format
-        dtype = self._diagonals.dtype if whole else self._diagonals[1].dtype  # type: ignore[union-attr]
+        dtype = self._diagonals.dtype if whole else self._diagonals[1].dtype
         super().__init__(
             dtype, None, is_non_singular, is_self_adjoint, is_positive_definite, True, name, parameters
         )  # fmt: skip

@@ -45,7 +45,7 @@ def add_operators(
 def _sum(one: LinearOperator, other: LinearOperator) -> LinearOperator:
     """The sum of two operators, the simpler one first."""
     is_definite = bool(one.is_positive_definite and other.is_positive_definite) or None
-    hints: dict[str, bool | None] = {
+    hints: dict[str, Any] = {
         "is_self_adjoint": bool(one.is_self_adjoint and other.is_self_adjoint) or None,
         "is_positive_definite": is_definite, "is_non_singular": is_definite,
     }  # fmt: skip

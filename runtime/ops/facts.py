@@ -40,7 +40,8 @@ def inside_function() -> bool:
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """The value as a NumPy array or scalar if it is known while tracing, else None.
 
-    A variable's isn't, as it may change; what is no tensor is its own value. Besides constants, that holds for integers computed from constants and known dimensions, and for their comparisons.
+    A variable's isn't, as it may change; what is no tensor is its own value. Besides constants, that holds for integers
+    computed from constants and known dimensions, and for their comparisons.
     """
     if not isinstance(tensor, Tensor):
         return None if is_tensor_like(tensor) else tensor

@@ -37,10 +37,11 @@ NAMES = {
         "deprecated deprecated_alias deprecated_arg_values deprecated_args deprecated_argument_lookup silence"
     ),
     "tensorflow.python.util.nest": (
-        "_is_namedtuple _sequence_like _yield_sorted_items _yield_value assert_same_structure assert_shallow_structure "
-        "flatten flatten_up_to flatten_with_joined_string_paths flatten_with_tuple_paths get_traverse_shallow_structure "
-        "is_mapping is_nested map_structure map_structure_up_to map_structure_with_path_up_to "
-        "map_structure_with_tuple_paths map_structure_with_tuple_paths_up_to pack_sequence_as yield_flat_paths"
+        "_is_namedtuple _sequence_like _yield_sorted_items _yield_value assert_same_structure "
+        "assert_shallow_structure flatten flatten_up_to flatten_with_joined_string_paths flatten_with_tuple_paths "
+        "get_traverse_shallow_structure is_mapping is_nested map_structure map_structure_up_to "
+        "map_structure_with_path_up_to map_structure_with_tuple_paths map_structure_with_tuple_paths_up_to "
+        "pack_sequence_as yield_flat_paths"
     ),
     "tensorflow.python.util.tf_inspect": "Parameter _inspect getdoc getfullargspec getmro isclass signature",
     "tensorflow.python.util.variable_utils": "convert_variables_to_tensors",

@@ -63,7 +63,9 @@ def modules(whole: ModuleType) -> dict[str, dict[str, Any]]:
             "get_default_graph": get_default_graph,
             "get_variable": _refused("get_variable"),
             "get_variable_scope": lambda: _variable_scope,
-            "global_variables_initializer": _refused("global_variables_initializer"),
+            # Outside of graphs variables have their values when they are made.
+            "global_variables_initializer": ag.no_op,
+            "local_variables_initializer": ag.no_op,
             "placeholder": placeholder,
             "placeholder_with_default": placeholder_with_default,
             "reset_default_graph": lambda: None,

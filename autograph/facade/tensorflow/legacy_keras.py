@@ -35,5 +35,5 @@ def build() -> dict[str, ModuleType]:
         if parent:
             setattr(made[parent], leaf, made[path])
     for module in made.values():
-        module.__path__ = []  # type: ignore[attr-defined]
+        module.__path__ = []
     return made

@@ -40,12 +40,18 @@ def vlog(level: int, msg: str, *args: Any, **options: Any) -> None:
     _logger.log(logging.DEBUG - level, msg, *args)
 
 
+def flush() -> None:
+    """Writes what handlers have kept."""
+    for handler in _logger.handlers:
+        handler.flush()
+
+
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.compat.v1.logging": {
         **{name: getattr(logging, name) for name in ("DEBUG", "ERROR", "FATAL", "INFO", "WARN")},
         **{name: getattr(_logger, name) for name in ("debug", "error", "fatal", "info", "log", "warning")},
         "TaskLevelStatusMessage": _logger.info,
-        "flush": lambda: [handler.flush() for handler in _logger.handlers],
+        "flush": flush,
         "get_verbosity": _logger.getEffectiveLevel,
         "log_every_n": log_every_n,
         "log_first_n": log_first_n,

@@ -31,7 +31,8 @@ from autograph.facade.tensorflow import (
 )
 
 _PARTS = (
-    core, tracking, internal, distribution, raw_ops, linear_operators, logs, private, pyct, python_util, identity, testing, events
+    core, tracking, internal, distribution, raw_ops, linear_operators, logs, private, pyct, python_util, identity,
+    testing, events,
 )  # fmt: skip
 # Another name of the whole, whose parts have names in it, too.
 _SAME = "tensorflow.compat.v2"

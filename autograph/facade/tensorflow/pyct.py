@@ -1,14 +1,13 @@
-"""`tensorflow.python.autograph`: the parts of TensorFlow's converter, which TensorFlow Probability's auto-batching names.
+"""`tensorflow.python.autograph`: the parts of TensorFlow's converter that TensorFlow Probability's auto-batching names.
 
 Ours has other parts. `import tensorflow_probability` finds the names; auto-batching itself is refused.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
-
-import gast
 
 import autograph as ag
 
@@ -18,8 +17,8 @@ _ROOT = "tensorflow.python.autograph"
 def _refused(name: str) -> Callable[..., Any]:
     def refuse(*arguments: Any, **options: Any) -> Any:
         raise ag.errors.UnimplementedError(
-            f"{_ROOT}.{name} is a part of TensorFlow's own converter, which autograph doesn't have: auto-batching isn't "
-            "supported; write the function for one example and call ag.vectorized_map"
+            f"{_ROOT}.{name} is a part of TensorFlow's own converter, which autograph doesn't have: auto-batching "
+            "isn't supported; write the function for one example and call ag.vectorized_map"
         )
 
     return refuse
@@ -45,4 +44,4 @@ MODULES: dict[str, dict[str, Any]] = {
     f"{_ROOT}.{module}": {name: _refused(f"{module}.{name}") for name in names.split()}
     for module, names in _FUNCTIONS.items()
 }
-MODULES[f"{_ROOT}.pyct.transformer"]["Base"] = gast.NodeTransformer
+MODULES[f"{_ROOT}.pyct.transformer"]["Base"] = ast.NodeTransformer
