@@ -345,6 +345,8 @@ def no_op(name: str | None = None) -> None:
 @contextlib.contextmanager
 def control_dependencies(control_inputs: Any) -> Iterator[None]:
     """A block whose operations run after `control_inputs`. All effects keep program order anyway."""
+    if isinstance(control_inputs, Iterator):  # what a generator does to give them happens here
+        control_inputs = list(control_inputs)
     for value in nest.flatten(control_inputs) if control_inputs is not None else ():
         if value is not None and not is_tensor_like(value) and callable(value):
             value()
