@@ -344,11 +344,9 @@ class LinearOperatorTridiag(LinearOperator):
         if is_square is False:
             raise ValueError("Only square tridiagonal operators currently supported.")
         whole = diagonals_format != "sequence"
-        self._diagonals: Any = (
-            _need_rank(diagonals, 2, "diagonals") if whole else [reference(each) for each in diagonals]
-        )
-        self._diagonals_format = diagonals_format
-        dtype = self._diagonals.dtype if whole else self._diagonals[1].dtype
+        given: Any = _need_rank(diagonals, 2, "diagonals") if whole else list(map(reference, diagonals))
+        self._diagonals, self._diagonals_format = given, diagonals_format
+        dtype = (given if whole else given[1]).dtype
         super().__init__(
             dtype, None, is_non_singular, is_self_adjoint, is_positive_definite, True, name, parameters
         )  # fmt: skip

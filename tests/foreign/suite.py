@@ -32,7 +32,7 @@ class Suite:
     pattern   what files of tests are called
     left_out  parts of paths that aren't run, each with the reason
     group     the row of the table that a file belongs to
-    known     parts of the names of tests that are known to fail, each with the reason
+    known     parts of names or errors of tests that are known to fail, each with the reason
     """
 
     package: Path
@@ -143,7 +143,7 @@ def _read(report: Path, files: list[str], said: str) -> Results:
 
 
 def read_known(file: Path) -> dict[str, str]:
-    """Parts of the names of tests that are known to fail, with the reasons: in each line two spaces between them."""
+    """Parts of names or errors of tests that are known to fail, with the reasons: two spaces between them."""
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     return dict(line.split("  ", 1) for line in lines)
 
@@ -151,7 +151,8 @@ def read_known(file: Path) -> dict[str, str]:
 def mark_known(suite: Suite, results: Results) -> None:
     """Gives failures that are known their own outcome, and the reason instead of the error."""
     for name, result in results.items():
-        reason = next((reason for part, reason in suite.known.items() if part in name), None)
+        said = f"{name} {result['error']}"
+        reason = next((reason for part, reason in suite.known.items() if part in said), None)
         if result["outcome"] == "failed" and reason is not None:
             result.update(outcome="known", error=reason)
 

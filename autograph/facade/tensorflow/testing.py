@@ -207,6 +207,9 @@ def gpu_device_name() -> str:
 
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.test": {
+        "Benchmark": type(
+            "Benchmark", (), {"__doc__": "Base of benchmarks, which only a runner of TensorFlow's runs."}
+        ),
         "gpu_device_name": gpu_device_name,
         "is_built_with_cuda": lambda: False,
         "is_built_with_gpu_support": lambda: False,
