@@ -33,7 +33,7 @@ _INSTEAD = {
     "dtensor": "tensors live on one machine",
     "io.*": _NO_FILES,
     "image.*": "images are arrays: use Pillow or SciPy before they are tensors, or write it with the ops that are here",
-    "linalg.LinearOperator*": "there are no operator classes: use matrices, or functions that multiply by them",
+    "linalg.LinearOperator*": "they are in the facade: import tensorflow after ag.compat.install(), and use tf.linalg",
     "Graph": _NO_GRAPHS,
     "Operation": _NO_GRAPHS,
     "Session": f"TensorFlow 2 has no sessions, functions are called; {_NO_GRAPHS}",

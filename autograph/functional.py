@@ -19,6 +19,7 @@ from runtime.context import ctx
 from runtime.dtypes import DType
 from runtime.extension_types.values import batch_encoder
 from runtime.graph.builder import trace_region
+from runtime.ops.arrays.creation import range as range_op
 from runtime.ops.arrays.creation import zeros
 from runtime.ops.arrays.joining import concat, stack
 from runtime.ops.arrays.shape_ops import shape
@@ -243,6 +244,11 @@ def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: b
     return map_fn(fn, elems)
 
 
+def pfor(loop_fn: Callable[[Any], Any], iters: Any, **options: Any) -> Any:
+    """Stacks what `loop_fn` gives for each of the numbers from 0 to `iters` - 1."""
+    return vectorized_map(loop_fn, range_op(convert_to_tensor(iters)))
+
+
 def scan(
     fn: Callable[..., Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,
@@ -339,6 +345,8 @@ def no_op(name: str | None = None) -> None:
 @contextlib.contextmanager
 def control_dependencies(control_inputs: Any) -> Iterator[None]:
     """A block whose operations run after `control_inputs`. All effects keep program order anyway."""
+    if isinstance(control_inputs, Iterator):  # what a generator does to give them happens here
+        control_inputs = list(control_inputs)
     for value in nest.flatten(control_inputs) if control_inputs is not None else ():
         if value is not None and not is_tensor_like(value) and callable(value):
             value()

@@ -16,7 +16,6 @@ What a module holds is looked up when it is asked for, so attributes may be set,
 from __future__ import annotations
 
 import functools
-import keyword
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -27,9 +26,6 @@ from runtime.variable import Variable
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# Attributes of the module itself, not of the program.
-OWN_ATTRIBUTES = frozenset({"_name", "_name_scope"})
-
 
 class Module:
     """Base class of objects that own variables. A subclass needn't call `super().__init__()` unless it wants a name.
@@ -37,10 +33,13 @@ class Module:
     name    a Python identifier; default: the class's name in snake case. Raises ValueError for another.
     """
 
+    # Attributes of the module itself, not of the program. A subclass may add names of its own.
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset({"_name", "_name_scope"})
+
     def __init__(self, name: str | None = None) -> None:
         if name is None:
             name = _snake_case(type(self).__name__)
-        elif not name.isidentifier() or keyword.iskeyword(name):
+        elif not name.isidentifier():  # a keyword may be a name, as in TensorFlow
             raise ValueError(
                 f"{name!r} is not a valid module name. Module names must be valid Python identifiers (e.g. a valid "
                 "class name)."
@@ -97,7 +96,9 @@ class Module:
         while pending:
             module, path = pending.pop()
             submodules: list[tuple[Module, tuple]] = []
-            attributes = {key: value for key, value in vars(module).items() if key not in OWN_ATTRIBUTES}
+            attributes = {
+                key: value for key, value in vars(module).items() if key not in module._TF_MODULE_IGNORED_PROPERTIES
+            }
             for key in sorted(attributes, key=attribute_traversal_key):
                 for where, part in _parts(attributes[key], (*path, key)):
                     if id(part) in seen:
@@ -110,6 +111,13 @@ class Module:
                         submodules.append((part, where))
             # Depth first, in order.
             pending += reversed(submodules)
+
+    # Libraries written for TensorFlow switch off that attributes are followed. Here they are looked up when asked for.
+    _setattr_tracking = True
+
+    def _no_dependency(self, value: Any) -> Any:
+        """The value of an attribute that isn't part of the module: itself."""
+        return value
 
     @classmethod
     def with_name_scope(cls, method: Method) -> Method:

@@ -15,7 +15,7 @@ from runtime.ops.arrays.creation import zeros_like
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.convert import convert_to_tensor, int_list
 from runtime.ops.dispatch import call
-from runtime.ops.random import philox, stateless
+from runtime.ops.random import philox, stateless, truncated
 from runtime.ops.random.stateful import state_for
 from runtime.ops.rules import dims, product
 from runtime.tensor import Tensor
@@ -236,6 +236,20 @@ def stateless_truncated_normal(
 ) -> Tensor:  # fmt: skip
     """Normal numbers within two standard deviations, a function of `seed`, two integers."""
     return stateless.normal(stateless.state_of(seed), shape, mean, stddev, dtype, stateless.TRUNCATED)
+
+
+def stateless_parameterized_truncated_normal(
+    shape: Any, seed: Any, means: Any = 0.0, stddevs: Any = 1.0, minvals: Any = -2.0, maxvals: Any = 2.0,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Normal numbers between bounds, a function of `seed`; means, deviations and bounds broadcast to `shape`.
+
+    The dtype is that of the first of these that is a tensor, else float32.
+    """
+    given = (means, stddevs, minvals, maxvals)
+    dtype = next((each.dtype for each in given if isinstance(each, (Tensor, Variable))), dtypes.float32)
+    u = stateless.uniform(stateless.state_of(seed), shape, 0.0, 1.0, dtypes.float64)
+    return call("cast", truncated.between(u, *[convert_to_tensor(each, dtype) for each in given]), dtype=dtype)
 
 
 def stateless_gamma(

@@ -54,13 +54,13 @@ def _look_at_type(kind: type) -> bool:
     if issubclass(kind, (list, tuple, Mapping)) or hasattr(kind, "__tf_flatten__"):
         return True
     # A type that says how it is traced (`__tf_tracing_type__`) is taken as a whole.
-    return _field_names(kind) is not None and not hasattr(kind, "__tf_tracing_type__")
+    return field_names(kind) is not None and not hasattr(kind, "__tf_tracing_type__")
 
 
 _fields: dict[type, tuple[str, ...] | None] = {}
 
 
-def _field_names(kind: type) -> tuple[str, ...] | None:
+def field_names(kind: type) -> tuple[str, ...] | None:
     """The fields of a dataclass or attrs class, else None."""
     try:
         return _fields[kind]
@@ -95,7 +95,7 @@ def children(structure: Any) -> list[Any]:
         return list(structure)
     if hasattr(kind, "__tf_flatten__"):
         return list(structure.__tf_flatten__()[1])
-    names = _field_names(kind)
+    names = field_names(kind)
     if names is None:
         raise TypeError(f"{structure!r} is not a nested structure")
     return [getattr(structure, name) for name in names]
@@ -120,7 +120,7 @@ def rebuild(structure: Any, parts: Sequence[Any]) -> Any:
         return kind(parts)
     if hasattr(kind, "__tf_flatten__"):
         return kind.__tf_unflatten__(structure.__tf_flatten__()[0], parts)
-    names = _field_names(kind) or ()
+    names = field_names(kind) or ()
     if dataclasses.is_dataclass(structure):
         return dataclasses.replace(structure, **dict(zip(names, parts)))  # type: ignore[type-var]
     return kind(**{name.lstrip("_"): part for name, part in zip(names, parts)})
@@ -287,7 +287,7 @@ def _difference(a: Any, b: Any, check_types: bool) -> tuple[type[Exception], str
         return ValueError, f"Substructure of the {which} structure is a sequence and the other is not. {shown}"
     if not nested_a:
         return None
-    if check_types and not _same_kind(a, b):
+    if check_types and not same_kind(a, b):
         return TypeError, (
             "The two structures don't have the same sequence type. First structure has type "
             f"{type(a).__name__}, while second structure has type {type(b).__name__}."
@@ -310,7 +310,7 @@ def _has_same_elements(a: Any, b: Any) -> bool:
     return one is None or other is None or one == other
 
 
-def _same_kind(a: Any, b: Any) -> bool:
+def same_kind(a: Any, b: Any) -> bool:
     # A composite and its spec have a name in common.
     if getattr(type(a), "__ag_composite__", None) == getattr(type(b), "__ag_composite__", False):
         return not getattr(type(a), "__ag_exact__", False) or _has_same_elements(a, b)

@@ -65,3 +65,15 @@ class WrappedAnnotations:
     def __get__(self, instance: Any, owner: type) -> dict[str, Any]:
         found: dict[str, Any] = {} if instance is None else instance.__wrapped__.__annotations__
         return found
+
+
+def full_arg_spec(function: Callable[..., Any]) -> inspect.FullArgSpec:
+    """`inspect.getfullargspec`; of a function of this project without annotations, and without what is around it.
+
+    TensorFlow's functions have no annotations, and libraries compare.
+    """
+    modules = getattr(function, "__module__", None) or "", type(function).__module__
+    if not any(module.partition(".")[0] in ("autograph", "runtime") for module in modules):
+        return inspect.getfullargspec(function)
+    inner = inspect.unwrap(function, stop=lambda each: hasattr(each, "__signature__"))
+    return inspect.getfullargspec(inner)._replace(annotations={})

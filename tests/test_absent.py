@@ -37,7 +37,7 @@ def said(name: str) -> str:
         ("train.Optimizer", "optimisers are Keras'"),
         ("io.match_filenames_once", "read and write other files with Python"),
         ("image.extract_glimpse", "images are arrays"),
-        ("linalg.LinearOperatorDiag", "there are no operator classes"),
+        ("linalg.LinearOperatorDiag", "after ag.compat.install()"),
         ("placeholder", "they are a function's parameters"),
         ("Session", "no sessions"),
         ("log", "it is ag.math.log"),

@@ -44,6 +44,7 @@ VALUES = {
 VALUES |= {"runtime.numpy_random"}
 VALUES |= {"runtime.ragged", "runtime.sparse", "runtime.sparse_functions", "runtime.embeddings"}
 VALUES |= {"runtime.lookup", "runtime.parsing", "runtime.extension_types"}
+VALUES |= {"runtime.type_specs", "runtime.shallow_structures"}
 VALUES |= {"runtime.staged_array", "runtime.array_contents"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
@@ -125,6 +126,16 @@ ROOMS: dict[str, set[str]] = {
         "runtime.sparse_functions",
         "runtime.extension_types",
     },
+    "runtime.type_specs": {
+        *BASE,
+        "runtime.tensor",
+        *OPS,
+        "runtime.variable",
+        "runtime.ragged",
+        "runtime.sparse",
+        "runtime.extension_types",
+    },
+    "runtime.shallow_structures": {"runtime.nest", "runtime.composites"},
     "runtime.extension_types": {*BASE, "runtime.tensor", *OPS},
     "runtime.array_contents": {*BASE, "runtime.tensor", *OPS},
     "runtime.staged_array": {*BASE, "runtime.tensor", *OPS, "runtime.array_contents"},
@@ -193,7 +204,7 @@ ROOMS: dict[str, set[str]] = {
     "autograph.commands.onnx_model": {"autograph.commands.exporting", "autograph.onnx_models"},
     "autograph.commands.run": {"autograph.commands", "autograph.facade"},
     # The facade's entry points import what lies under `tensorflow` when they are called, since that needs all of ours.
-    "autograph.facade": {"runtime.progress"},
+    "autograph.facade": {"runtime.progress", "runtime.shapes"},
     "autograph.facade.tensorflow": {
         "autograph.distribute",
         "autograph",
@@ -203,6 +214,8 @@ ROOMS: dict[str, set[str]] = {
         "autograph.saving",
         "autograph.summaries",
         "autograph.onnx_models",
+        "autograph.functional",
+        "autograph.linear_operators",
         *RUNTIME,
     },
     "autograph.keras": {"autograph.facade"},
@@ -242,6 +255,13 @@ ROOMS: dict[str, set[str]] = {
     "autograph.publishing": {*BASE, "autograph.absent", "autograph.documentation"},
     "autograph.absent": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
+    "autograph.linear_operators": {
+        "autograph",
+        "autograph.module",
+        "runtime.shapes",
+        "runtime.type_specs",
+        "runtime.variable",
+    },
     "autograph.transforms": {
         *BASE,
         "runtime.tensor",

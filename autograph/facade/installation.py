@@ -50,7 +50,7 @@ def uninstall() -> None:
     with _lock:
         if not is_installed():
             return
-        for name in list(_names_of("tensorflow", "tf2onnx", "keras", "autograph.keras")):
+        for name in list(_names_of("tensorflow", "tf2onnx", "keras", "tf_keras", "autograph.keras")):
             del sys.modules[name]
         vars(sys.modules["autograph"]).pop("keras", None)  # where the import of `autograph.keras` has put it
         _installed.clear()

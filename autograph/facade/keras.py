@@ -6,7 +6,9 @@ import importlib
 import os
 import sys
 import threading
+from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 from autograph.facade.installation import FacadeError, install
 
@@ -39,6 +41,26 @@ def load() -> ModuleType:
                 del os.environ[_BACKEND]
             else:
                 os.environ[_BACKEND] = chosen
+
+
+class LazyKeras(ModuleType):
+    """A module that is Keras, which is imported when it is used."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
+        self.__spec__ = ModuleSpec(name, None, origin="autograph", is_package=True)
+
+    def load(self) -> ModuleType:
+        """Keras itself."""
+        return load()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("__file__", "__wrapped__"):
+            raise AttributeError(name)
+        if name == "__all__":
+            return [public for public in dir(self.load()) if not public.startswith("_")]
+        return getattr(self.load(), name)
 
 
 def _without_cudnn() -> None:

@@ -18,6 +18,7 @@ from runtime.generator import (
     stateless_categorical,
     stateless_gamma,
     stateless_normal,
+    stateless_parameterized_truncated_normal,
     stateless_poisson,
     stateless_shuffle,
     stateless_truncated_normal,
@@ -40,6 +41,6 @@ __all__ = [
     "Algorithm", "Generator", "all_candidate_sampler", "categorical", "create_rng_state", "experimental", "fold_in",
     "gamma", "get_global_generator", "log_uniform_candidate_sampler", "normal", "poisson", "set_global_generator",
     "set_seed", "shuffle", "split", "stateless_binomial", "stateless_categorical", "stateless_gamma",
-    "stateless_normal", "stateless_poisson", "stateless_shuffle", "stateless_truncated_normal", "stateless_uniform",
-    "truncated_normal", "uniform", "uniform_candidate_sampler",
+    "stateless_normal", "stateless_parameterized_truncated_normal", "stateless_poisson", "stateless_shuffle",
+    "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform", "uniform_candidate_sampler",
 ]  # fmt: skip

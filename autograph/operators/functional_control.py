@@ -5,6 +5,7 @@ Eagerly they are Python's ``if`` and ``while``; in a trace they stage.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -102,7 +103,9 @@ def while_loop(
 
     def following(values: Any) -> Any:
         result = body(*values)
-        if len(values) == 1 and not (type(result) is type(values) and len(result) == 1):
+        if len(values) == 1 and not (
+            (type(result) is type(values) and len(result) == 1) or _holds_it(result, values[0])
+        ):
             result = type(values)([result]) if not hasattr(values, "_fields") else type(values)(result)
         elif isinstance(result, (list, tuple)) and type(result) is not type(values) and len(result) == len(values):
             result = nest.rebuild(values, list(result))
@@ -135,6 +138,17 @@ def while_loop(
     functions = _blocks(cond, body)
     stage_while(lambda: cond(*slot.get()), step, [slot, *_set_by(functions)], functions)
     return slot.get()
+
+
+def _holds_it(result: Any, value: Any) -> bool:
+    """Whether a body's result is a list, or a tuple without fields, of nothing but the only loop variable."""
+    if not isinstance(result, (list, tuple)) or nest.is_namedtuple(type(result)) or len(result) != 1:
+        return False
+    try:
+        composites.assert_same_structure(value, result[0])
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _tensors(value: Any) -> Any:
@@ -219,3 +233,23 @@ def switch_case(
         pairs = pairs[:-1]
     index = convert_to_tensor(branch_index)
     return _first_of([(equal(index, number), function) for number, function in pairs], default)
+
+
+def case_by(
+    cond_fn: Callable[..., Any],
+    pred_fn_pairs: Sequence[tuple[Any, Callable[[], Any]]],
+    default: Callable[[], Any] | None,
+    exclusive: bool = False,
+    name: str | None = None,
+    allow_python_preds: bool = False,
+    **options: Any,
+) -> Any:
+    """`case`, whose branches `cond_fn(predicate, true_fn=..., false_fn=...)` chooses. Without a default, the last
+    function is one: its predicate isn't asked."""
+    pairs = list(pred_fn_pairs)
+    if not pairs or not all(isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1]) for pair in pairs):
+        raise TypeError("'pred_fn_pairs' must be a list of (predicate, function) pairs.")
+    otherwise = pairs.pop()[1] if default is None else default
+    for pred, function in reversed(pairs):
+        otherwise = functools.partial(cond_fn, pred, true_fn=function, false_fn=otherwise, **options)
+    return otherwise()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from autograph.data.iterators import DatasetIterator
-from autograph.module import OWN_ATTRIBUTES, Module
+from autograph.module import Module
 from runtime import dtypes
 from runtime.context import init_scope
 from runtime.dtypes import DType
@@ -115,7 +115,7 @@ def children(thing: Any) -> dict[Any, Any]:
     elif (says := _says(thing)) is not None:
         found = says()
     elif isinstance(thing, Module):
-        found = {key: value for key, value in vars(thing).items() if key not in OWN_ATTRIBUTES}
+        found = {key: value for key, value in vars(thing).items() if key not in thing._TF_MODULE_IGNORED_PROPERTIES}
     elif isinstance(thing, Mapping):
         found = thing
     elif isinstance(thing, (list, tuple)):

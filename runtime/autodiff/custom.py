@@ -12,8 +12,10 @@ the gradient flow through them. Variables that the function reads are operands l
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from types import CellType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -77,7 +79,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 f"not {returned!r}"
             )
         result, grad_fn = returned
-        gradient = _Gradient(getattr(f, "__name__", "f"), grad_fn, len(leaves), list(reads.values()))
+        gradient = _Gradient(f, grad_fn, len(leaves), list(reads.values()))
         inputs = [*leaves, *[v.read_value() for v in gradient.variables]]
         flat = [convert_to_tensor(r) for r in nest.flatten(result)]
         outputs = (_record if ctx.builder is None else _emit)(gradient, inputs, flat)
@@ -134,8 +136,9 @@ def watched_variables() -> Iterator[dict[int, Any]]:
 class _Gradient:
     """The user's gradient function of one call: cotangents of results -> cotangents of arguments and variables."""
 
-    def __init__(self, name: str, function: Callable[..., Any], count: int, variables: list[Any]) -> None:
-        self.name = name
+    def __init__(self, of: Callable[..., Any], function: Callable[..., Any], count: int, variables: list[Any]) -> None:
+        self.name = name = getattr(of, "__name__", "f")
+        self.text = _text_of(of)
         self.function = function
         self.count = count
         self.variables = variables
@@ -168,6 +171,15 @@ class _Gradient:
         return [None if g is None else convert_to_tensor(g) for g in found]
 
 
+def _text_of(function: Callable[..., Any]) -> tuple[Any, ...]:
+    """What tells a function's text: its code, and that of the functions in its closure, which wrappers have."""
+    filled = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell != _EMPTY]
+    return tuple([getattr(each, "__code__", None) for each in (function, *filled)])
+
+
+_EMPTY = CellType()
+
+
 def _takes_variables(function: Callable[..., Any]) -> bool:
     parameters = signature_of(function).parameters
     return "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -198,7 +210,25 @@ def _record(gradient: _Gradient, inputs: list[Any], results: list[Any]) -> list[
     return outputs
 
 
+# The functions whose gradients are being traced, one in another. A gradient that calls its own function would be traced
+# forever, so that traced functions have that many derivatives of it.
+_TRACED: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar("traced gradients", default=())
+_ORDERS = 3
+
+
 def _emit(gradient: _Gradient, inputs: list[Any], results: list[Any]) -> list[Any]:
+    around = _TRACED.get()
+    if around.count(gradient.text) == _ORDERS:
+        attrs = {"sources": len(inputs), "results": len(results), "given": ()}
+        return _add_node([ctx.builder.use(t) for t in (*inputs, *results)], attrs, ())
+    before = _TRACED.set((*around, gradient.text))
+    try:
+        return _emit_with_gradient(gradient, inputs, results)
+    finally:
+        _TRACED.reset(before)
+
+
+def _emit_with_gradient(gradient: _Gradient, inputs: list[Any], results: list[Any]) -> list[Any]:
     builder = ctx.builder
     given: list[bool] = []
 
@@ -221,9 +251,13 @@ def _emit(gradient: _Gradient, inputs: list[Any], results: list[Any]) -> list[An
     captured = region.builder.captured
     graph.inputs = [*region.carries, *captured.values(), *state.values()]
     attrs = {"sources": len(inputs), "results": len(results), "given": tuple(given)}
-    operands = [*values, *captured, *state]
+    return _add_node([*values, *captured, *state], attrs, (graph,))
+
+
+def _add_node(operands: list[Any], attrs: dict[str, Any], regions: tuple[Any, ...]) -> list[Any]:
+    builder = ctx.builder
     types = CUSTOM.infer([v.type for v in operands], attrs)
-    node = builder.graph.add_node(CUSTOM, operands, attrs, types, (graph,), user_span())
+    node = builder.graph.add_node(CUSTOM, operands, attrs, types, regions, user_span())
     outputs = [builder.tensor(v) for v in node.outputs]
     for recorder in ctx.recorders:
         if recorder.builder is builder:
@@ -235,6 +269,11 @@ def adjoint_of_custom(
     call: NodeCall, arrived: Sequence[Any], tracked: Callable[[Any], bool], sums: Cotangents
 ) -> list[Any]:
     """Runs the region instead of walking back through the function."""
+    if not call.node.regions:
+        raise UnimplementedError(
+            f"a custom_gradient whose gradient calls its own function has {_ORDERS} derivatives in a traced function, "
+            "and this is one more: take it outside of functions, or write the gradient without that call"
+        )
     inputs, attrs = call.inputs, call.attrs
     first = attrs["sources"] + attrs["results"]
     seeds = [zeros_for(y) if dy is None else dy for y, dy in zip(call.outputs, arrived)]

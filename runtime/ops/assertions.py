@@ -229,7 +229,8 @@ def assert_same_float_dtype(tensors: Any = None, dtype: DTypeLike = None) -> DTy
     """
     found = None if dtype is None else dtypes.as_dtype(dtype)
     for value in tensors or ():
-        own = convert_to_tensor(value).dtype
+        known = getattr(value, "dtype", None)  # also that of what is made of tensors, such as an operator
+        own = convert_to_tensor(value).dtype if known is None else dtypes.as_dtype(known)
         if found is not None and own is not found:
             raise ValueError(f"Tensor must be of dtype {found.name}, got {own.name}: {value!r}")
         found = own

@@ -13,6 +13,7 @@ from runtime.context import ctx
 from runtime.ops.control import numpy_function
 from runtime.ops.convert import is_tensor_like, static_value
 from runtime.ops.entries import known_value
+from runtime.shapes import TensorShape
 from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
 
@@ -39,14 +40,28 @@ def inside_function() -> bool:
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """The value as a NumPy array or scalar if it is known while tracing, else None.
 
-    Besides constants, that holds for integers computed from constants and known dimensions, and for their comparisons.
+    A variable's isn't, as it may change; what is no tensor is its own value. Besides constants, that holds for integers
+    computed from constants and known dimensions, and for their comparisons.
     """
     if not isinstance(tensor, Tensor):
-        return tensor.numpy() if ctx.builder is None and is_tensor_like(tensor) else None
+        return None if is_tensor_like(tensor) else tensor
     known = static_value(tensor)
     if known is None:
         known = known_value(tensor)
     return None if known is None else EagerTensor(np.asarray(known), tensor.dtype).numpy()
+
+
+def constant_value_as_shape(tensor: Any) -> TensorShape:
+    """What is known of the shape that a vector of sizes gives; -1 is a size that isn't known."""
+    if isinstance(tensor, TensorShape):
+        return tensor
+    known = get_static_value(tensor)
+    if known is not None:
+        return TensorShape([None if size == -1 else int(size) for size in np.atleast_1d(known)])
+    if not isinstance(tensor, SymbolicTensor) or tensor.shape.rank != 1 or tensor.shape[0] is None:
+        return TensorShape(None)
+    sizes = [get_static_value(tensor[axis]) for axis in range(tensor.shape[0])]
+    return TensorShape([None if size is None or size == -1 else int(size) for size in sizes])
 
 
 def timestamp(name: str | None = None) -> Tensor:

@@ -278,3 +278,30 @@ def test_what_is_behind_the_decorators_is_converted_in_a_trace() -> None:
     values, found = slopes(ag.constant(2.0, ag.float64))
     np.testing.assert_allclose([float(v) for v in values], [2.0**0.5] * 3, rtol=1e-12)
     np.testing.assert_allclose([float(g) for g in found], [8.0**-0.5, 8.0**-0.5, 1.0], rtol=1e-11)
+
+
+def test_a_gradient_that_calls_its_own_function():
+    """It is traced three times, one in another, not forever."""
+
+    @ag.custom_gradient
+    def doubling(x):
+        return ag.exp(x), lambda dy: dy * doubling(x) * 2.0
+
+    def derivative(order):
+        def f(x):
+            if order == 0:
+                return doubling(x)
+            with ag.GradientTape() as tape:
+                tape.watch(x)
+                y = derivative(order - 1)(x)
+            return tape.gradient(y, x)
+
+        return f
+
+    x = ag.constant(1.0)
+    for order in range(4):
+        expected = 2.0**order * np.exp(1.0)
+        assert float(ag.function(derivative(order))(x)) == pytest.approx(expected, rel=1e-5)
+    assert float(derivative(5)(x)) == pytest.approx(32 * np.exp(1.0), rel=1e-5)
+    with pytest.raises(ag.errors.UnimplementedError, match="has 3 derivatives in a traced function"):
+        ag.function(derivative(4))(x)

@@ -49,6 +49,12 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
             item.add_marker(pytest.mark.skip(reason="Requires multiple devices"))
 
 
+def pytest_collection_finish() -> None:
+    flags = sys.modules.get("absl.flags")
+    if flags is not None:  # which a test program would parse before it starts
+        flags.FLAGS(["tests"])
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: Any) -> Any:
     def stop(number: int, frame: Any) -> None:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ class Suite:
     pattern   what files of tests are called
     left_out  parts of paths that aren't run, each with the reason
     group     the row of the table that a file belongs to
+    known     parts of names or errors of tests that are known to fail, each with the reason
     """
 
     package: Path
@@ -39,6 +40,7 @@ class Suite:
     pattern: str
     left_out: dict[str, str]
     group: Callable[[str], str]
+    known: dict[str, str] = field(default_factory=dict)
 
     def files(self, only: Sequence[str]) -> list[str]:
         """The files of tests, relative to the package's folder."""
@@ -140,6 +142,21 @@ def _read(report: Path, files: list[str], said: str) -> Results:
     return results
 
 
+def read_known(file: Path) -> dict[str, str]:
+    """Parts of names or errors of tests that are known to fail, with the reasons: two spaces between them."""
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return dict(line.split("  ", 1) for line in lines)
+
+
+def mark_known(suite: Suite, results: Results) -> None:
+    """Gives failures that are known their own outcome, and the reason instead of the error."""
+    for name, result in results.items():
+        said = f"{name} {result['error']}"
+        reason = next((reason for part, reason in suite.known.items() if part in said), None)
+        if result["outcome"] == "failed" and reason is not None:
+            result.update(outcome="known", error=reason)
+
+
 def table(suite: Suite, results: Results, beside: Results | None) -> str:
     """A row for each group of files: how many tests passed, failed and were skipped, in percent of those that ran."""
     rows: dict[str, Counter[str]] = defaultdict(Counter)
@@ -151,15 +168,16 @@ def table(suite: Suite, results: Results, beside: Results | None) -> str:
             row["theirs"] += 1
             row["both"] += result["outcome"] == "passed"
     rows["all"] = sum(rows.values(), Counter())
-    head = ["", "passed", "failed", "skipped", "%", "seconds"]
+    head = ["", "passed", "failed", "known", "skipped", "%", "seconds"]
     head += ["of those that TensorFlow passes", "%"] if beside is not None else []
     lines = [head, ["---", *["--:"] * (len(head) - 1)]]
     for name, row in sorted(rows.items(), key=lambda item: (item[0] == "all", item[0])):
-        ran = row["passed"] + row["failed"]
+        ran = row["passed"] + row["failed"] + row["known"]
         cells = [
             name,
             row["passed"],
             row["failed"],
+            row["known"],
             row["skipped"],
             _percent(row["passed"], ran),
             f"{row['seconds']:.0f}",
@@ -175,10 +193,10 @@ def _percent(part: float, whole: float) -> str:
 
 
 def reasons(results: Results) -> str:
-    """The failures by their errors, the most frequent first, each with a test that has it."""
+    """The failures by their errors (or reasons), the most frequent first, each with a test that has it."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, result in results.items():
-        if result["outcome"] == "failed":
+        if result["outcome"] in ("failed", "known"):
             found[_reason(result["error"])].append(name)
     lines = [f"{len(names):5} {error}\n        {names[0]}" for error, names in found.items()]
     return "\n".join(sorted(lines, key=lambda line: -int(line[:5])))
@@ -196,6 +214,7 @@ def _reason(error: str) -> str:
 def finish(suite: Suite, options: Any, environment: dict[str, str]) -> int:
     """Runs the suite, prints its table and the reasons of failures; 0 if no test failed."""
     results = run(suite, options, environment)
+    mark_known(suite, results)
     if options.output is not None:
         options.output.write_text(json.dumps(results, indent=1), encoding="utf-8")
     beside = json.loads(options.beside.read_text(encoding="utf-8")) if options.beside is not None else None

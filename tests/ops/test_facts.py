@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from runtime.ops.facts import constant_value_as_shape
 
 
 class Celsius:
@@ -93,3 +94,29 @@ def test_a_shape_that_is_set_is_checked():
     ag.constant([1.0]).set_shape([1])
     with pytest.raises(ValueError, match="not compatible"):
         ag.constant([1.0]).set_shape([2])
+
+
+def test_what_is_no_tensor_is_its_own_value():
+    assert ag.get_static_value(10) == 10
+    assert ag.get_static_value([1, 2]) == [1, 2]
+    assert ag.get_static_value(None) is None
+    assert ag.get_static_value(ag.Variable(3)) is None
+
+
+def test_an_empty_list_is_a_shape():
+    assert ag.broadcast_dynamic_shape([], ag.constant([2])).numpy().tolist() == [2]
+    assert ag.concat([ag.constant([3]), []], 0).dtype is ag.int32
+
+
+def test_what_a_vector_says_of_a_shape():
+    seen = []
+
+    @ag.function(input_signature=[ag.TensorSpec([None, 3]), ag.TensorSpec([], ag.int32)])
+    def f(x, n):
+        seen.append(constant_value_as_shape(ag.stack([2, n, ag.shape(x)[1]])))
+        seen.append(constant_value_as_shape(ag.shape(ag.zeros([n]))))
+        return x
+
+    f(ag.zeros([2, 3]), 1)
+    assert [shape.as_list() for shape in seen] == [[2, None, 3], [None]]
+    assert constant_value_as_shape([2, -1]).as_list() == [2, None]

@@ -142,3 +142,16 @@ def test_losses_sample_by_themselves(seeded):
 def test_errors(call, message):
     with pytest.raises(E, match=message):
         call()
+
+
+def test_other_classes_may_be_impossible():
+    """Their logits are -inf, as `log(0)` is: the loss and its gradient are those without them, as in TensorFlow."""
+    logits = ag.constant([[0.0, -np.inf, 1.0]])
+    with ag.GradientTape() as tape:
+        tape.watch(logits)
+        loss = ag.nn.sparse_softmax_cross_entropy_with_logits([2], logits)
+    expected = np.log(1 + np.exp(-1.0))
+    np.testing.assert_allclose(loss, [expected], rtol=1e-6)
+    slope = np.exp(-expected) - 1
+    np.testing.assert_allclose(tape.gradient(loss, logits), [[-slope, 0.0, slope]], rtol=1e-6)
+    assert ag.nn.sparse_softmax_cross_entropy_with_logits([1], logits).numpy() == np.inf

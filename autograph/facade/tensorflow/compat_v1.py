@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import collections
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import autograph as ag
 from autograph.facade.tensorflow.internal import placeholder, sparse_placeholder
+from runtime.context import ctx
 
 
 class Dimension(int):
@@ -42,26 +46,105 @@ def modules(whole: ModuleType) -> dict[str, dict[str, Any]]:
         "tensorflow.compat.v1": {
             **names,
             "Dimension": Dimension,
+            "Graph": Graph,
+            "SparseTensorValue": collections.namedtuple("SparseTensorValue", "indices values dense_shape"),
+            "assert_greater_equal": _asserting(ag.debugging.assert_greater_equal),
+            "assert_less_equal": _asserting(ag.debugging.assert_less_equal),
             "assign": _assigning("assign"),
             "assign_add": _assigning("assign_add"),
             "assign_sub": _assigning("assign_sub"),
+            "colocate_with": lambda *_, **__: contextlib.nullcontext(),
+            "control_flow_v2_enabled": lambda: True,
             "disable_eager_execution": _refused("disable_eager_execution"),
+            "enable_control_flow_v2": lambda: None,
             "enable_eager_execution": lambda *_, **__: None,
             "enable_v2_behavior": lambda: None,
             "executing_eagerly": ag.executing_eagerly,
-            "global_variables_initializer": _refused("global_variables_initializer"),
+            "get_default_graph": get_default_graph,
+            "get_variable": _refused("get_variable"),
+            "get_variable_scope": lambda: _variable_scope,
+            # Outside of graphs variables have their values when they are made.
+            "global_variables_initializer": ag.no_op,
+            "local_variables_initializer": ag.no_op,
             "placeholder": placeholder,
+            "placeholder_with_default": placeholder_with_default,
             "reset_default_graph": lambda: None,
             "set_random_seed": ag.random.set_seed,
             "sparse_concat": ag.sparse.concat,
             "sparse_placeholder": sparse_placeholder,
+            "variable_scope": variable_scope,
             "where": where,
         },
-        "tensorflow.compat.v1.logging": {
-            **{level: number for number, level in zip((10, 20, 30, 40), ("DEBUG", "INFO", "WARN", "ERROR"))},
-            "set_verbosity": lambda level: None,
-        },
     }
+
+
+class Graph:
+    """TensorFlow's graph, as far as libraries ask for it: where names are made, and whether a function is traced."""
+
+    building_function = property(lambda self: ctx.builder is not None)
+
+    def __init__(self) -> None:
+        if type(self) is Graph:
+            _refused("Graph")()
+
+    def get_name_scope(self) -> str:
+        """The name scope that is open, without a slash at its end."""
+        return ag.get_current_name_scope()
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """A name in the scope that is open. Names needn't be unique here."""
+        scope = ag.get_current_name_scope()
+        return f"{scope}/{name}" if scope else name
+
+
+class _Default(Graph):
+    """The graph of what runs now."""
+
+
+_default = _Default()
+
+
+def get_default_graph() -> Graph:
+    """The graph of what runs now."""
+    return _default
+
+
+class VariableScope:
+    """What libraries ask of the scope in which TensorFlow 1 makes variables."""
+
+    name = ""
+    caching_device = None
+    reuse = False
+
+    def set_caching_device(self, caching_device: Any) -> None:
+        """Does nothing: nothing is cached on another device."""
+
+
+_variable_scope = VariableScope()
+
+
+@contextlib.contextmanager
+def variable_scope(name_or_scope: Any, *arguments: Any, **options: Any) -> Iterator[VariableScope]:
+    """A block without effect: variables are objects here, which belong to whoever has made them."""
+    yield _variable_scope
+
+
+def placeholder_with_default(input: Any, shape: Any = None, name: str | None = None) -> Any:
+    """The default, as a tensor: nothing else is ever fed. Raises ValueError for a shape that it can't have."""
+    tensor = ag.convert_to_tensor(input)
+    if not tensor.shape.is_compatible_with(shape):
+        raise ValueError(f"The default of shape {tensor.shape} doesn't fit a placeholder of shape {shape}")
+    return ag.identity(tensor)
+
+
+def _asserting(check: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of `tf.debugging` with the arguments of TensorFlow 1, where `data` comes third."""
+
+    @functools.wraps(check)
+    def assert_(x: Any, y: Any = None, data: Any = None, summarize: Any = None, message: Any = None, name: Any = None):
+        return check(x, y, message=message, summarize=summarize, name=name)
+
+    return assert_
 
 
 def _refused(name: str) -> Callable[..., Any]:

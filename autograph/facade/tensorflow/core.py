@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import logging
 from collections.abc import Callable
@@ -12,45 +11,24 @@ import numpy as np
 
 import autograph as ag
 from autograph.distribute.values import PerReplica
+from runtime.type_specs import (
+    CompositeTensor,
+    TypeSpec,
+    register_type_spec_from_value_converter,
+    type_spec_from_value,
+)
 
 # The version whose names and contracts ours follow.
 VERSION = "2.21.0"
 
 
-class CompositeTensor(abc.ABC):  # noqa: B024 (for `isinstance`)
-    """Base of what consists of several tensors. Ours are instances of it; there is nothing to inherit."""
-
-
-for _cls in (
-    ag.SparseTensor, ag.RaggedTensor, ag.IndexedSlices, ag.experimental.Optional, ag.TensorArray, PerReplica,
-    ag.experimental.ExtensionType,
-):  # fmt: skip
+for _cls in (ag.IndexedSlices, ag.experimental.Optional, ag.TensorArray, PerReplica):
     CompositeTensor.register(_cls)
-
-
-class TypeSpec(abc.ABC):  # noqa: B024 (for `isinstance`)
-    """Base of what describes values. Ours are instances of it; there is nothing to inherit."""
-
-
-for _spec in (
-    ag.TensorSpec, ag.SparseTensorSpec, ag.RaggedTensorSpec, ag.OptionalSpec, ag.data.DatasetSpec,
-    ag.experimental.ExtensionTypeSpec,
-):  # fmt: skip
+for _spec in (ag.OptionalSpec, ag.data.DatasetSpec):
     TypeSpec.register(_spec)
-
-
-def type_spec_from_value(value: Any) -> Any:
-    """The spec of a tensor, a sparse or ragged one, an extension type, or of anything that converts to a tensor.
-
-    Raises TypeError for other values.
-    """
-    if isinstance(value, (ag.SparseTensor, ag.RaggedTensor, ag.experimental.ExtensionType)):
-        return value._type_spec
-    if isinstance(value, ag.experimental.Optional):
-        return ag.OptionalSpec(value.element_spec)
-    if not ag.is_tensor(value):
-        value = ag.convert_to_tensor(value)
-    return ag.TensorSpec(value.shape, value.dtype)
+register_type_spec_from_value_converter(
+    ag.experimental.Optional, lambda value: ag.OptionalSpec(value.element_spec), allow_subclass=True
+)
 
 
 class DeviceSpec:

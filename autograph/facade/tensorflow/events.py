@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,8 +19,6 @@ MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.io": {"tf_record_iterator": tf_record_iterator},
     "tensorflow.core.util": {},
     "tensorflow.core.framework": {},
-    # TensorBoard asks for silence around each file it reads; without it, it can read one only.
-    "tensorflow.python.util.deprecation": {"silence": contextlib.nullcontext},
     "tensorflow.python.lib.io.tf_record": {"tf_record_iterator": tf_record_iterator},
 }
 # What needs TensorBoard, made when it is asked for.

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import autograph as ag
-from autograph.facade.tensorflow.core import CompositeTensor
 from autograph.function.trace import TracingBuilder
+from runtime import shallow_structures
 from runtime.context import ctx
-from runtime.tensor import EagerTensor
+from runtime.tensor import EagerTensor, SymbolicTensor
+from runtime.type_specs import CompositeTensor
 from runtime.types import TensorType
 
 
@@ -86,7 +87,20 @@ def strategy_supports_no_merge_call() -> bool:
 
 
 MODULES: dict[str, dict[str, Any]] = {
-    "tensorflow.__internal__": {"CompositeTensor": CompositeTensor, "EagerTensor": EagerTensor, "FuncGraph": FuncGraph},
+    "tensorflow.__internal__": {
+        "CompositeTensor": CompositeTensor,
+        "EagerTensor": EagerTensor,
+        "FuncGraph": FuncGraph,
+        "SymbolicTensor": SymbolicTensor,
+    },
+    "tensorflow.__internal__.nest": {
+        "flatten_up_to": shallow_structures.flatten_up_to,
+        "get_traverse_shallow_structure": shallow_structures.get_traverse_shallow_structure,
+        "is_mapping": shallow_structures.is_mapping,
+        "list_to_tuple": shallow_structures.list_to_tuple,
+        "map_structure_up_to": shallow_structures.map_structure_up_to,
+        "yield_flat_paths": shallow_structures.yield_flat_paths,
+    },
     "tensorflow.__internal__.types": {"Tensor": Tensor},
     "tensorflow.__internal__.distribute": {"strategy_supports_no_merge_call": strategy_supports_no_merge_call},
     "tensorflow.__internal__.distribute.interim": {"maybe_merge_call": maybe_merge_call},

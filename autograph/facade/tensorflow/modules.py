@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
@@ -19,16 +18,27 @@ from autograph.facade.tensorflow import (
     events,
     identity,
     internal,
+    legacy_keras,
+    linear_operators,
+    logs,
     onnx_export,
     private,
+    pyct,
+    python_util,
     raw_ops,
     testing,
     tracking,
 )
 
-_PARTS = (core, tracking, internal, distribution, raw_ops, private, identity, testing, events)
-# Other names of whole modules.
-_SAME = {"compat.v2": ""}
+_PARTS = (
+    core, tracking, internal, distribution, raw_ops, linear_operators, logs, private, pyct, python_util, identity,
+    testing, events,
+)  # fmt: skip
+# Another name of the whole, whose parts have names in it, too.
+_SAME = "tensorflow.compat.v2"
+_NOT_IN_IT = ("compat", "compiler", "core", "python")
+# Where `keras` is.
+_WITH_KERAS = ("", "compat.v1.", "compat.v2.")
 # Parts of Keras that TensorFlow has at its top.
 _OF_KERAS = ("initializers", "losses", "metrics", "optimizers")
 
@@ -79,28 +89,25 @@ def build() -> dict[str, ModuleType]:
         _add(made, path, names)
     for path, late in (*testing.LATE.items(), *events.LATE.items()):
         made[path]._late.update(late)
-    for path, same in _SAME.items():
-        _add(made, f"tensorflow.{path}", {})
-        made[f"tensorflow.{path}"].__dict__["_late"] = {}
-        _stand_for(made[f"tensorflow.{path}"], made["tensorflow" + (f".{same}" if same else "")])
     root = made["tensorflow"]
+    _add(made, _SAME, {})
+    _stand_for(made[_SAME], root)
+    _add(made, _SAME, {"enable_v2_behavior": lambda: None})
+    for path in list(made):
+        if path.count(".") and path.split(".")[1] not in _NOT_IN_IT:
+            made.setdefault(path.replace("tensorflow", _SAME, 1), made[path])
     root._late["keras"] = lambda: _registered("tensorflow.keras", keras.load())
     for name in _OF_KERAS:
         root._late[name] = functools.partial(_part_of_keras, name)
-    return {**made, "tensorflow.keras": _LazyKeras("tensorflow.keras")}
+    in_keras = {f"tensorflow.{path}keras": _LazyKeras(f"tensorflow.{path}keras") for path in _WITH_KERAS}
+    return {**made, **in_keras, **legacy_keras.build()}
 
 
-class _LazyKeras(ModuleType):
+class _LazyKeras(keras.LazyKeras):
     """`tensorflow.keras` in `sys.modules`, until it is used: importing TensorFlow imports no Keras."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.__spec__ = ModuleSpec(name, None, origin="autograph", is_package=True)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("__file__", "__wrapped__"):
-            raise AttributeError(name)
-        return getattr(_registered(self.__name__, keras.load()), name)
+    def load(self) -> Any:
+        return _registered(self.__name__, keras.load())
 
 
 def _part_of_keras(name: str) -> Any:
@@ -136,8 +143,7 @@ def _add(made: dict[str, FacadeModule], path: str, names: dict[str, Any]) -> Non
 
 
 def _stand_for(module: FacadeModule, whole: FacadeModule) -> None:
-    for name in whole.__all__:
+    for name in (*whole.__all__, "__internal__", "__version__", "__git_version__"):
         if name not in vars(module):
             setattr(module, name, getattr(whole, name))
-    module._ours = importlib.import_module("autograph") if whole.__name__ == "tensorflow" else whole._ours
-    module._late = whole._late
+    module._ours, module._late = ag, whole._late

@@ -10,6 +10,10 @@ import numpy as np
 
 import autograph as ag
 from autograph.facade.tensorflow.recurrent import block_lstm, cudnn_rnn
+from runtime.ops.convert import operands
+from runtime.ops.dispatch import apply
+from runtime.ops.random.stateless import gamma_slope
+from runtime.ops.table import OPS
 
 UniqueV2 = collections.namedtuple("UniqueV2", "y idx")
 UniqueWithCountsV2 = collections.namedtuple("UniqueWithCountsV2", "y idx count")
@@ -95,6 +99,53 @@ def unique_with_counts(x: Any, axis: Any, out_idx: Any = ag.int32, name: str | N
     return UniqueWithCountsV2(y, places, counts)
 
 
+def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Any:
+    """The same values; whoever asks for a gradient through them gets a LookupError with the message."""
+
+    @ag.custom_gradient
+    def identity(x: Any) -> Any:
+        def grad(*upstream: Any) -> Any:
+            raise LookupError(f"Gradient explicitly disabled. Reason: {message!r}")
+
+        return ag.identity(x), grad
+
+    return identity(input)
+
+
+def igamma_grad_a(a: Any, x: Any, name: str | None = None) -> Any:
+    """The derivative of `igamma` by its first argument."""
+    a, x = operands("igamma_grad_a", a, x)
+    return apply(OPS["igamma_derivative"], [a, x], {"order": 1})
+
+
+def random_gamma_grad(alpha: Any, sample: Any, name: str | None = None) -> Any:
+    """The derivative of a gamma-distributed number by the distribution's shape."""
+    alpha, sample = operands("random_gamma_grad", alpha, sample)
+    return gamma_slope(alpha, sample)
+
+
+BroadcastGradientArgs = collections.namedtuple("BroadcastGradientArgs", "r0 r1")
+
+
+def _summed_axes(s0: np.ndarray, s1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rank = max(len(s0), len(s1))
+    one, other = (np.concatenate([np.ones(rank - len(s), s.dtype), s]) for s in (s0, s1))
+    whole = np.maximum(one, other)
+    # Where both are 1, both are summed: that changes nothing.
+    return tuple(np.flatnonzero((s == 1) & ((whole != 1) | (rest == 1))).astype(s0.dtype) for s, rest in (
+        (one, other), (other, one)
+    ))  # type: ignore[return-value]  # fmt: skip
+
+
+def broadcast_gradient_args(s0: Any, s1: Any, name: str | None = None) -> Any:
+    """For two shapes that broadcast, the axes over which the gradient of either is summed."""
+    known = [ag.get_static_value(each) for each in (s0, s1)]
+    if all(each is not None for each in known):
+        return BroadcastGradientArgs(*map(ag.constant, _summed_axes(*[np.asarray(each, np.int32) for each in known])))
+    shapes = [ag.convert_to_tensor(each) for each in (s0, s1)]
+    return BroadcastGradientArgs(*ag.numpy_function(_summed_axes, shapes, [shapes[0].dtype] * 2))
+
+
 def _no_cudnn(**options: Any) -> Any:
     """What Keras calls first where there is a GPU: it computes without cuDNN then."""
     raise ag.errors.NotFoundError("No registered 'CudnnRNNV3' OpKernel: recurrent layers don't use cuDNN")
@@ -103,12 +154,18 @@ def _no_cudnn(**options: Any) -> Any:
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.raw_ops": {
         "BlockLSTMV2": block_lstm,
+        "BroadcastGradientArgs": broadcast_gradient_args,
         "Bucketize": bucketize,
         "CudnnRNN": cudnn_rnn,
         "CudnnRNNV3": _no_cudnn,
         "FusedBatchNormV2": lambda **options: FusedBatchNormV2(*fused_batch_norm(**options)[:5]),
         "FusedBatchNormV3": fused_batch_norm,
+        "IgammaGradA": igamma_grad_a,
         "ImageProjectiveTransformV3": ag.image.projective_transform,
+        "MatrixDiagPartV2": ag.linalg.diag_part,
+        "PreventGradient": prevent_gradient,
+        "RandomGammaGrad": random_gamma_grad,
+        "ResourceApplyGradientDescent": lambda var, alpha, delta, **options: var.assign_sub(alpha * delta),
         "UniqueV2": lambda **options: UniqueV2(*unique_with_counts(**options)[:2]),
         "UniqueWithCountsV2": unique_with_counts,
     }

@@ -25,6 +25,17 @@ def _base() -> type:
     return absltest.TestCase
 
 
+class _Session:
+    """What runs tensors that have their values already."""
+
+    def __init__(self, evaluate: Callable[[Any], Any]) -> None:
+        self._evaluate = evaluate
+
+    def run(self, fetches: Any, *arguments: Any, **options: Any) -> Any:
+        """The values of tensors in a structure."""
+        return self._evaluate(fetches)
+
+
 def test_case() -> type:
     """The class `tf.test.TestCase`; made when it is asked for, since absl is loaded for it."""
 
@@ -41,6 +52,13 @@ def test_case() -> type:
         def evaluate(self, tensors: Any) -> Any:
             """The values of tensors in a structure, as NumPy's."""
             return ag.nest.map_structure(lambda each: each.numpy() if hasattr(each, "numpy") else each, tensors)
+
+        @contextlib.contextmanager
+        def session(self, *arguments: Any, **options: Any) -> Iterator[_Session]:
+            """A block with what has `run`, as TensorFlow has it outside of graphs."""
+            yield _Session(self.evaluate)
+
+        cached_session = test_session = session
 
         def get_temp_dir(self) -> str:
             """A folder that goes when the test ends."""
@@ -138,15 +156,23 @@ def test_case() -> type:
         @contextlib.contextmanager
         def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Iterator[None]:
             """A block that raises an error of `tf.errors` whose message matches."""
-            with self.assertRaises(ag.errors.OpError) as caught:
+            with self.assertRaisesWithPredicateMatch(ag.errors.OpError, expected_err_re_or_predicate):
+                yield
+
+        assertRaisesIncompatibleShapesError = assertRaisesOpError
+
+        @contextlib.contextmanager
+        def assertRaisesWithPredicateMatch(
+            self, exception_type: Any, expected_err_re_or_predicate: Any
+        ) -> Iterator[None]:
+            """A block that raises such an exception, whose message matches, or of which a function is true."""
+            with self.assertRaises(exception_type) as caught:
                 yield
             expected = expected_err_re_or_predicate
             if callable(expected):
                 self.assertTrue(expected(caught.exception))
             else:
                 self.assertRegex(str(caught.exception), expected)
-
-        assertRaisesIncompatibleShapesError = assertRaisesOpError
 
     TestCase.__module__ = "tensorflow.test"
     return TestCase
@@ -181,6 +207,9 @@ def gpu_device_name() -> str:
 
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.test": {
+        "Benchmark": type(
+            "Benchmark", (), {"__doc__": "Base of benchmarks, which only a runner of TensorFlow's runs."}
+        ),
         "gpu_device_name": gpu_device_name,
         "is_built_with_cuda": lambda: False,
         "is_built_with_gpu_support": lambda: False,

@@ -385,7 +385,10 @@ def tuple_(tensors: Sequence[Any], control_inputs: Any = None, name: str | None 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """The shape of an elementwise op on tensors of two shapes, as a vector. Raises InvalidArgumentError if there is
     none."""
-    x, y = operands("BroadcastArgs", shape_x, shape_y)
+    x, y = operands("BroadcastArgs", *[
+        convert_to_tensor(each, dtypes.int32) if isinstance(each, (list, tuple)) and not each else each
+        for each in (shape_x, shape_y)
+    ])  # fmt: skip
     a = call("broadcast_to", convert_to_tensor(0), *_holes(x), shape=_attr(x))
     b = call("broadcast_to", convert_to_tensor(0), *_holes(y), shape=_attr(y))
     return call("cast", shape_ops.shape(a + b), dtype=x.dtype)

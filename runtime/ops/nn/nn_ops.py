@@ -186,8 +186,9 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
         inside, f"Received a label value which is outside the valid range of [0, {'?' if count is None else count})."
         " [Op:SparseSoftmaxCrossEntropyWithLogits]  Label values", data=[classes],
     )  # fmt: skip
-    picked = one_hot(classes, depth if count is None else count, dtype=x.dtype)
-    return -reduce.reduce_sum(picked * log_softmax(x), -1)
+    # Selected, not multiplied: other classes may have logits of -inf.
+    picked = one_hot(classes, depth if count is None else count, True, False, dtype=dtypes.bool_)
+    return -reduce.reduce_sum(where(picked, log_softmax(x), convert_to_tensor(0, x.dtype)), -1)
 
 
 def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:

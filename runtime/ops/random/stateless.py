@@ -158,13 +158,17 @@ def _poisson_sample(key: int, counter: int, rates: np.ndarray, count: int, dtype
     return np.nan_to_num(found) if dtype.is_integer else found
 
 
+def gamma_slope(alpha: Tensor, x: Tensor) -> Tensor:
+    """The derivative by alpha of a number x that was drawn from the gamma distribution with this shape."""
+    above = apply(OPS["igamma_derivative"], [alpha, x], {"order": 1})
+    return -above / elementary.exp((alpha - 1) * elementary.log(x) - x - apply(OPS["lgamma"], [alpha]))
+
+
 def _grad_gamma(op: Any, dy: Any) -> Sequence[Any]:
     """By the implicit function theorem: the distribution function stays where it is (Figurnov et al., "Implicit
     reparameterization gradients", 2018)."""
     alpha, x = (call("cast", t, dtype=dtypes.float64) for t in (op.inputs[1], op.outputs[0]))
-    above = apply(OPS["igamma_derivative"], [alpha, x], {"order": 1})
-    density = elementary.exp((alpha - 1) * elementary.log(x) - x - apply(OPS["lgamma"], [alpha]))
-    slope = unbroadcast(call("cast", dy, dtype=dtypes.float64) * -above / density, alpha, x)
+    slope = unbroadcast(call("cast", dy, dtype=dtypes.float64) * gamma_slope(alpha, x), alpha, x)
     return [None, call("cast", slope, dtype=op.inputs[1].dtype), *[None] * (len(op.inputs) - 2)]
 
 

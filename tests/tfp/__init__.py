@@ -1,0 +1,1 @@
+"""TensorFlow Probability's own tests on this project: `python -m tests.tfp`."""
