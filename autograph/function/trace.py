@@ -89,7 +89,7 @@ def trace(
 
         symbolic_args, symbolic_kwargs = nest.map_structure(placeholder, (args, kwargs))
         _say_shapes((args, kwargs), (symbolic_args, symbolic_kwargs))
-        given = _parts_of((symbolic_args, symbolic_kwargs))
+        given = parts_of((symbolic_args, symbolic_kwargs))
         try:
             result = resolved(python_function(*symbolic_args, **symbolic_kwargs))
             end_arrays(builder)
@@ -109,9 +109,9 @@ def trace(
         check_chosen(builder)
         end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
         if not may_change_arguments:
-            _refuse_changed_arguments(name, given)
+            refuse_changed_arguments(name, given)
         flat = nest.flatten(result)
-        outputs = [_as_output(value, name) for value in flat]
+        outputs = [as_output(value, name) for value in flat]
     if is_discarded():
         return None
     builder.graph.outputs = [builder.use(t) for t in outputs if t is not None]
@@ -129,7 +129,7 @@ def _say_shapes(given: Any, stand_in: Any) -> None:
         _say_shapes(one, other)
 
 
-def _parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
+def parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
     """Each list and dict in a structure with what it holds now."""
     found: list[tuple[Any, list[Any]]] = []
     if nest.is_nested(structure):
@@ -138,7 +138,7 @@ def _parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
         elif isinstance(structure, dict):
             found.append((structure, [*structure.keys(), *structure.values()]))
         for part in nest.children(structure):
-            found += _parts_of(part)
+            found += parts_of(part)
     return found
 
 
@@ -157,7 +157,7 @@ def _refuse_deques(name: str, *outside: Any) -> None:
         )
 
 
-def _refuse_changed_arguments(name: str, given: list[tuple[Any, list[Any]]]) -> None:
+def refuse_changed_arguments(name: str, given: list[tuple[Any, list[Any]]]) -> None:
     """The trace works on copies of the containers among its arguments, so a change to one would be lost."""
     for container, before in given:
         now = list(container) if isinstance(container, list) else [*container.keys(), *container.values()]
@@ -242,7 +242,7 @@ def _finish(
     )
 
 
-def _as_output(value: Any, name: str) -> Tensor | None:
+def as_output(value: Any, name: str) -> Tensor | None:
     if value is None or isinstance(value, Tensor):
         returned(value)
         return value

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextvars import ContextVar
 from functools import cached_property, partial, partialmethod
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
@@ -22,8 +22,9 @@ import numpy as np
 from autograph.errors import StagingError
 from autograph.operators.aliases import Holder, is_exchanged
 from autograph.operators.arrays import make_writable, written_in_block
-from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, is_method, twin
+from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, is_method
 from autograph.operators.calls import is_library as is_library_function
+from autograph.operators.changes import Change, Images
 from autograph.operators.containers import CONTAINERS, STAGED, ContentSlot, Snapshot, contents, conversions
 from autograph.operators.elements import settle_elements
 from autograph.operators.holdings import (
@@ -46,11 +47,10 @@ from autograph.operators.opaque import Answer, answer_of, referents
 from autograph.operators.raising import check_refused
 from autograph.operators.standard_library import leave_deques, makes_deques
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
-from autograph.operators.structure import children, flatten, rebuild, stands_for, which
+from autograph.operators.structure import flatten
 from autograph.operators.symbolic import is_weak
 from runtime.bytecode import names_written
 from runtime.context import ctx
-from runtime.dataclass import dataclass
 from runtime.interpreter import require_writes
 from runtime.ops.staged_number import StagedNumber
 from runtime.ops.strings.staged_string import StagedString, StagedText
@@ -79,67 +79,6 @@ _ATOMS = frozenset(
         StagedText,
     }
 )
-
-
-@dataclass
-class Change:
-    """State that a block has changed: what it is now, and the places that differ from before.
-
-    slot      makes the slot; raises StagingError for a container that can't be state
-    place     what the slot will name as its place
-    owner     the container whose contents have changed, None for a variable or an attribute
-    """
-
-    slot: Callable[[], Slot]
-    now: Any
-    place: Any
-    places: frozenset[Any]
-    owner: Any = None
-
-    def is_known(self, known: Collection[Any]) -> bool:
-        """Whether the places are state already, one by one or as the contents of their owner."""
-        return self.places <= set(known) or self.place in known
-
-
-class Images:
-    """The containers and objects that a block has changed as they were at its end."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, tuple[Any, Any]] = {}  # by id of the original, which must live on; and what was in it
-        self._originals: dict[int, tuple[Any, Any]] = {}  # by id of a staged list, the list that it was before
-
-    def add(self, original: Any, inside: Any) -> None:
-        """inside: a copy of a container, the attributes of an object."""
-        self._found[id(original)] = original, inside
-
-    def became(self, staged: StagedList, original: list[Any]) -> None:
-        self._originals[id(staged)] = staged, original
-
-    def original(self, value: Any) -> Any:
-        """The list that has become a staged one in the block; any other value itself."""
-        return self._originals[id(value)][1] if id(value) in self._originals else value
-
-    def of(self, value: Any) -> Any:
-        """A value as it was at the end of the block."""
-        if id(value) not in self._found:
-            return value
-        _, inside = self._found[id(value)]
-        if isinstance(value, (list, dict, *STAGED)):
-            return inside
-        made = twin(value, inside)
-        stands_for(made, which(value))
-        return made
-
-    def inside(self, value: Any) -> Any:
-        """A value with the images of all that is in it."""
-        if not self._found:
-            return value
-        after = self.of(value)
-        items = children(after)
-        if items is None:
-            return value
-        inside = [self.inside(item) for _, item in items]
-        return value if after is value and all(a is b for a, (_, b) in zip(inside, items)) else rebuild(after, inside)
 
 
 class Frame:
@@ -270,6 +209,17 @@ class Frame:
         """The containers and objects."""
         return [*[snapshot.owner for snapshot in self.containers], *[each.owner for each in self.objects]]
 
+    def things(self) -> list[Any]:
+        """All that can change: the variables of other functions, the containers and objects."""
+        return [*[cell for _, cell, _ in self.far_cells], *self.owners(), *[each.owner for each in self.answers]]
+
+    def changed_things(self) -> Iterator[tuple[str, Any]]:
+        """Those that have changed, each with the way to what has changed there."""
+        for slot, _, _ in self.changed_far_slots():
+            yield slot.label, slot.cell if isinstance(slot, CellSlot) else slot.owner  # type: ignore[attr-defined]
+        yield from [(str(each.label), each.owner) for each in self.containers if each.changed()]
+        yield from [(str(each.way), each.owner) for each in self.answers if each.changed()]
+
     def holders(self, value: Any) -> list[Holder]:
         """The attributes and items that hold a value."""
         found: list[Holder] = []
@@ -388,7 +338,7 @@ class Frame:
         for each in self.objects:
             for key, before, now in each.changed():
                 own = library_attributes(type(each.owner))
-                if not _is_private(key, own) or _holds_symbolic(now):
+                if not _is_private(key, own) or holds_symbolic(now):
                     yield each.slot(key), before, self._inherited(each.owner, key) if before is UNSET else before
 
     def _inherited(self, owner: Any, name: str) -> Any:
@@ -454,7 +404,7 @@ class Frame:
 
     def _is_state(self, before: Any, now: Any, slot: Slot) -> bool:
         """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
-        if _holds_symbolic(now) or (isinstance(slot, AttributeSlot) and slot.is_always_there):
+        if holds_symbolic(now) or (isinstance(slot, AttributeSlot) and slot.is_always_there):
             return True
         if before is UNSET and isinstance(slot, AttributeSlot) and is_method(slot.owner, slot.name):
             return True
@@ -467,7 +417,7 @@ class Frame:
     def _is_of_library(self, snapshot: Snapshot) -> bool:
         """Whether a container holds what a library keeps of an object, such as the names of its attributes."""
         owner = snapshot.owner
-        return id(owner) in self._kept_by_libraries and moved(owner) is None and not _holds_symbolic(owner)
+        return id(owner) in self._kept_by_libraries and moved(owner) is None and not holds_symbolic(owner)
 
     def _reach(self, name: str | Way, value: Any) -> None:
         if type(value) not in _ATOMS:
@@ -549,6 +499,12 @@ class Frame:
         elif isinstance(value, BaseException):
             self._hold(name, value)
             self._hold(name, value, Parts(value))
+        elif is_ours(kind.__module__) and (function := getattr(value, "python_function", None)) is not None:
+            self._reach(name, function)  # of an `ag.function`
+        elif is_ours(kind.__module__) and hasattr(kind, "__self__"):  # a method that keeps its object weakly
+            self._reach(name, value.__func__)
+            with contextlib.suppress(ReferenceError):  # it is gone
+                self._reach(name, value.__self__)
         elif not is_library(kind.__module__) and attributes_of(value) is not None:
             own = library_attributes(kind)
             for key, item in self._hold(name, value).items():
@@ -688,7 +644,8 @@ def _is_private(name: str, own: Collection[str]) -> bool:
     return name.startswith("_") and name in own
 
 
-def _holds_symbolic(value: Any) -> bool:
+def holds_symbolic(value: Any) -> bool:
+    """Whether there is a value of a trace among the leaves of a structure."""
     return any(type(leaf) in SYMBOLIC for _, leaf in flatten(value))
 
 
