@@ -13,7 +13,8 @@ from autograph.function.signature import Arguments, NumberSpec, VariableArgument
 from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
 from autograph.operators.arrays import begin_arrays, check_arrays, end_arrays
-from autograph.operators.frame import Frame, end_trace
+from autograph.operators.ending import end_trace
+from autograph.operators.frame import Frame
 from autograph.operators.raising import check_refused
 from autograph.operators.standard_library import makes_deques
 from autograph.operators.unconverted import say_place

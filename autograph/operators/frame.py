@@ -19,14 +19,28 @@ from typing import Any
 
 import numpy as np
 
-from autograph.errors import StagingError
 from autograph.operators.aliases import Holder, is_exchanged
 from autograph.operators.arrays import make_writable, written_in_block
-from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, is_method
+from autograph.operators.attributes import (
+    ClassAttributes,
+    ContextValue,
+    SomeItems,
+    attributes_of,
+    classes_above,
+    is_method,
+)
 from autograph.operators.calls import is_library as is_library_function
 from autograph.operators.changes import Change, Images
-from autograph.operators.containers import CONTAINERS, STAGED, ContentSlot, Snapshot, contents, conversions
+from autograph.operators.containers import CONTAINERS, STAGED, ContentSlot, Snapshot, contents
 from autograph.operators.elements import settle_elements
+from autograph.operators.foreign import (
+    answer_of_foreign,
+    is_silent,
+    of_current_context,
+    parts_of_foreign,
+    reaches_context,
+)
+from autograph.operators.foreign import outside as outside_of_block
 from autograph.operators.holdings import (
     AttributeSlot,
     Holding,
@@ -39,13 +53,11 @@ from autograph.operators.holdings import (
     names_of,
 )
 from autograph.operators.iterators import Position, Positioned, is_of_c, outside, taking_from
-from autograph.operators.left_numbers import SYMBOLIC, put_numbers_back
+from autograph.operators.left_numbers import SYMBOLIC
 from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
 from autograph.operators.makeup import Parts, makeup_of, refuse_change_of_new, refuse_exchange, refuse_first_value
 from autograph.operators.opaque import Answer, answer_of, referents
-from autograph.operators.raising import check_refused
-from autograph.operators.standard_library import leave_deques, makes_deques
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
 from autograph.operators.structure import flatten
 from autograph.operators.symbolic import is_weak
@@ -101,6 +113,7 @@ class Frame:
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
         self.objects: list[Holding] = []
         self.answers: list[Answer] = []
+        self.silent: list[Any] = []  # objects whose state nothing tells
         self.takes_made = False  # whether an attribute that comes to be in the blocks, and holds a number, is state
         self._kept: set[Any] = set()  # the places of those that stayed
         self._made: set[int] = set()  # the ids of objects and containers that came to be there, and stay
@@ -118,6 +131,8 @@ class Frame:
         for each in others:
             self._reach("the list", each)
         self._reach_waiting()
+        if any("__annotations__" in names.read for names in self._names):
+            self._hold_annotations()
         self._outside = {id(owner) for owner in self.owners()}
         self._created = ctx.created
         self._positions: list[Position] = []  # of the iterators, when the trace of a block began
@@ -312,7 +327,7 @@ class Frame:
         self._created = ctx.created
         try:
             self._positions = [Position(each) for each in self.iterators]
-            with outside(self.iterators, self._positions):
+            with outside(self.iterators, self._positions), outside_of_block(self.silent):
                 yield
         except ValueError as error:
             if "read-only" not in str(error) or not self.arrays:
@@ -450,13 +465,15 @@ class Frame:
                 self._reach_globals(value.__code__, value.__globals__)
                 self._reach_defaults(value)
                 self._hold(name, value)
-                self._hold(name, value, Parts(value))
+                self._hold(name, value, Parts(value, ("__defaults__", "__kwdefaults__")))
         elif kind is MethodType:
             self._reach(name, value.__self__)
             self._reach(name, value.__func__)
         elif kind in _METHODS_OF_C:
             if not isinstance(value.__self__, ModuleType):
                 self._reach(Way(name, ".__self__"), value.__self__)
+            elif reaches_context(value):
+                self.answers.append(Answer("decimal.getcontext()", value, of_current_context))
         elif (found := referents(value)) is not None:
             for step, each in found:
                 self._reach(Way(name, step), each)
@@ -487,6 +504,14 @@ class Frame:
                         self._reach(Way(name, f"[{key!r}]"), item)
         elif kind is ArrayView:
             self._reach(Way(name, ".base"), value.base)
+        elif (ask := answer_of_foreign(value)) is not None:
+            self.answers.append(Answer(name, value, ask))
+            for part in parts_of_foreign(self.answers[-1].before):
+                self._reach(name, part)
+            self._hold_if_any(name, value)
+        elif is_silent(value):
+            self.silent.append(value)
+            self._hold_if_any(name, value)
         elif getattr(kind, "is_iterator", False) or is_of_c(value):
             self.iterators.append(value)
         elif isinstance(value, Positioned):
@@ -498,7 +523,7 @@ class Frame:
             self._hold_if_any(name, value)
         elif isinstance(value, BaseException):
             self._hold(name, value)
-            self._hold(name, value, Parts(value))
+            self._hold(name, value, Parts(value, ("args",)))
         elif is_ours(kind.__module__) and (function := getattr(value, "python_function", None)) is not None:
             self._reach(name, function)  # of an `ag.function`
         elif is_ours(kind.__module__) and hasattr(kind, "__self__"):  # a method that keeps its object weakly
@@ -524,6 +549,14 @@ class Frame:
                 self._reach(name if isinstance(value, ContextVar) else Way(name, f".{key}"), item)
         return holding.before
 
+    def _hold_annotations(self) -> None:
+        """Remembers the annotations of functions and classes, which only code that names them changes: Python may have
+        yet to evaluate them."""
+        for each in list(self.objects):
+            if isinstance(each.owner, (FunctionType, type)) and not isinstance(each.attributes, (Parts, SomeItems)):
+                self._hold(each.way or "", each.owner, Parts(each.owner, ("__annotations__",)))
+        self._reach_waiting()
+
     def _hold_if_any(self, name: str | Way, value: Any) -> None:
         """The same for an object of a class of C code, or one derived from it, which may have attributes, too."""
         if type(value).__dictoffset__:
@@ -531,14 +564,18 @@ class Frame:
 
     def _reach_class(self, kind: type) -> None:
         """The attributes of a class and its bases, and what its methods can reach."""
-        for each in kind.__mro__:
-            if is_users(each.__module__) and (each is kind or id(each) not in self._seen):
-                self._seen.add(id(each))
+        for each in [each for each in kind.__mro__ if each is kind or id(each) not in self._seen]:
+            self._seen.add(id(each))
+            if is_users(each.__module__):
                 for key, item in vars(each).items():
                     for function in _functions_of(item):
                         self._reach(Way(each.__name__, f".{key}"), function)
                 self._hold(each.__name__, each)
                 self._classes[id(each)] = self.objects[-1]
+            elif not is_ours(each.__module__) and each is not object:
+                assigned = {name for names in self._names for name in names.assigned}
+                attributes = SomeItems(ClassAttributes(each), assigned)
+                self.objects.append(Holding(each.__name__, each, attributes, dict(attributes)))
         if type(kind) is not type:
             self._reach(type(kind).__name__, type(kind))
 
@@ -582,6 +619,10 @@ class Frame:
                 self._hold_globals(namespace, names.assigned)
             if module is os and "environ" in names.read:
                 self._reach("os.environ", os.environ)
+            for name in names.read:
+                member = namespace.get(name)
+                if isinstance(member, type) or reaches_context(member):
+                    self._reach(name, member)
             return
         self._hold_globals(namespace, names.attributes)
         for name in names.read:
@@ -602,34 +643,6 @@ class Frame:
         elif isinstance(holding.attributes, SomeItems):
             holding.attributes = SomeItems(namespace, {*holding.attributes.names, *names})
             holding.before = dict(holding.attributes)
-
-
-def end_trace(builder: Any, *outside: Any) -> None:
-    """Puts the lists and deques back that became staged in a trace, and the numbers of objects of libraries' classes.
-
-    outside: what the caller of the trace can still see. Raises StagingError if such a list is reached from there, or if
-    the function has swallowed one.
-    """
-    put_numbers_back(builder)
-    found = conversions(builder)
-    check_refused(builder)
-    if not found and not makes_deques(builder):
-        return
-    frame = Frame.of(*outside)
-    labels = {id(each.owner): each.label for each in frame.containers}
-    for each in found:
-        frame.replace(each.staged, each.owner)
-    for each in found:
-        label = labels.get(id(each.owner), labels.get(id(each.staged)))
-        if label is not None:
-            raise StagingError(
-                f"'{label}' is a list from outside of the function, and a branch or loop on tensors changes its "
-                "length, or an item at an index that is a tensor",
-                location=each.location,
-                cause="it would then hold tensors that exist only inside of the function",
-                fix="make the list in the function and return it",
-            )
-    leave_deques([(each.owner, each.way) for each in frame.objects], frame.replace)
 
 
 def _functions_of(member: Any) -> list[Any]:
