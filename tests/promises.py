@@ -193,7 +193,13 @@ def members_of_enums(t):
         match phase:
             case Phase.BUSY:
                 named += 1
-    answers = phase is Phase.IDLE, phase == Phase.BUSY, phase < Phase.BUSY, phase in (Phase.BUSY,), isinstance(phase, Phase)
+    answers = (
+        phase is Phase.IDLE,
+        phase == Phase.BUSY,
+        phase < Phase.BUSY,
+        phase in (Phase.BUSY,),
+        isinstance(phase, Phase),
+    )
     return *answers, phase.value, phase + 1, Phase(phase.value) is phase, counts[Phase.BUSY], named
 
 
@@ -317,7 +323,15 @@ def what_lists_do(t):
     first, *rest = numbers
     by_second = sorted(found, key=lambda pair: -pair[1])
     answers = found == found[:], numbers < [9.0], numbers.index(2.0), numbers.count(1.0), first, len(rest)
-    return *answers, by_second[0][0], min(numbers), max(numbers), sum(numbers[::2]), 3.0 in numbers, ag.stack(numbers * 2)
+    return (
+        *answers,
+        by_second[0][0],
+        min(numbers),
+        max(numbers),
+        sum(numbers[::2]),
+        3.0 in numbers,
+        ag.stack(numbers * 2),
+    )
 
 
 @kept("heapq (all functions")
@@ -451,8 +465,20 @@ def strings(t):
     for v in t:
         marks += "ab"[int(v) % 2]
     head, _, tail = marks.partition("a")
+    key, *values = f"{len(marks)}={marks}=x".split("=")
     counts = len(marks), marks.count("b"), marks.find("a"), int("4" + str(len(marks))), ord(marks[0])
-    return marks.upper(), marks[1:4], f"{marks:>8}|{t[0]:.1f}", marks * 2, "ba" in marks, *counts, head, tail.title()
+    return (
+        marks.upper(),
+        marks[1:4],
+        f"{marks:>8}|{t[0]:.1f}",
+        marks * 2,
+        "ba" in marks,
+        *counts,
+        head,
+        tail,
+        key,
+        values[0],
+    )
 
 
 @kept("Known strings stay known")
