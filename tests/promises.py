@@ -139,6 +139,14 @@ def called_function_that_appends(t):
     return len(found) + t[0]
 
 
+@kept("Conditions of loops")
+def condition_that_changes_state(t):
+    rows, trips = [v for v in t], 0
+    while rows.pop() < 4.0:
+        trips += 1
+    return trips, len(rows)
+
+
 @kept("Lists that grow")
 def lists_that_grow(t):
     found = []

@@ -20,6 +20,7 @@ from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen, same
 from autograph.operators.changes import Images
+from autograph.operators.changing_conditions import condition_changes_state
 from autograph.operators.choices import like_choices, outgrown, with_new
 from autograph.operators.containers import STAGED, ContentSlot, ListRequest, NeedsStagedLists, is_content
 from autograph.operators.elements import enter_loop, settle_elements
@@ -149,12 +150,7 @@ class Loop:
             self.count_trips(body, after)
         test = self.trace("test", lambda: [self.run_test()])[0]
         if self.discovered or self.unpinned or self.grown or self.touched:
-            raise StagingError(
-                "the condition of a loop on tensors changes state",
-                location=user_location(),
-                cause="the condition is evaluated once more than the body",
-                fix="change the state in the loop's body",
-            )
+            raise condition_changes_state()
         self.emit(test, body, after)
 
     def settle(self) -> tuple[Region, dict[Leaf, Any]] | None:

@@ -353,20 +353,3 @@ def test_they_may_change_what_was_there_before_it(call):
     run(ag.constant(GIVEN))
     run(ag.constant(GIVEN))
     assert (found, n, box.n) == (GIVEN * 2, 12, 30.0)
-
-
-def test_the_condition_of_while_loop_may_not_change_state():
-    @ag.function
-    def run(t):
-        n = 0
-
-        def more(i):
-            nonlocal n
-            n += 1
-            return i < 5
-
-        ag.while_loop(more, lambda i: [i + 1], [ag.constant(0)])
-        return n
-
-    with pytest.raises(StagingError, match="the condition of a loop on tensors changes state"):
-        run(ag.constant(GIVEN))
