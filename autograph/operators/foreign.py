@@ -24,7 +24,7 @@ from runtime.thread_state import propagated
 
 # Of these modules objects are looked at elsewhere, don't change, or are left as they were found (locks).
 _UNCHANGING = frozenset(
-    {"builtins", "_thread", "_struct", "re", "operator", "_contextvars", "_json", "types", "functools"}
+    {"builtins", "_thread", "_struct", "re", "operator", "_contextvars", "_json", "types", "functools", "itertools"}
 )
 
 
@@ -40,7 +40,8 @@ class _Kinds(dict[type, type | None]):
 
 
 def _is_of_c(kind: type) -> bool:
-    root = kind.__module__.partition(".")[0]
+    module = kind.__module__
+    root = module.partition(".")[0] if isinstance(module, str) else "builtins"  # some classes say it of their objects
     if kind is object or root in _UNCHANGING or root in LIBRARIES:
         return False
     return any(isinstance(member, MethodDescriptorType) for member in vars(kind).values())

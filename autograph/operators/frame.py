@@ -511,6 +511,8 @@ class Frame:
             self._hold_if_any(name, value)
         elif is_silent(value):
             self.silent.append(value)
+            if is_of_c(value):  # a cursor gives rows, a file lines
+                self.iterators.append(value)
             self._hold_if_any(name, value)
         elif getattr(kind, "is_iterator", False) or is_of_c(value):
             self.iterators.append(value)
