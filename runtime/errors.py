@@ -86,6 +86,13 @@ class FailedAssertion(InvalidArgumentError, AssertionError):
     """
 
 
+class DivisionByZeroError(InvalidArgumentError, ZeroDivisionError):
+    """An integer division by zero.
+
+    TensorFlow raises InvalidArgumentError for it, Python ZeroDivisionError; this is both.
+    """
+
+
 class GeneratorTypeError(InvalidArgumentError, TypeError):
     """A TypeError in the Python code of a dataset. TensorFlow raises InvalidArgumentError for it; this is both."""
 
@@ -288,6 +295,7 @@ BY_NAME: dict[str, type[Exception]] = {
         InternalError, AssertionError, UnboundLocalError, ValueError, TypeError, IndexError, ZeroDivisionError,
         RuntimeError, RecursionError, OverflowError, ArithmeticError, KeyError, AttributeError, StopIteration,
         IndexOutOfBoundsError, UnsetVariableError, UnsetItemError, UnsetAttributeError, NoneValueError,
+        DivisionByZeroError,
     )
 }  # fmt: skip
 BY_NAME["AssertionError"] = FailedAssertion

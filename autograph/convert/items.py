@@ -12,7 +12,8 @@
 Read are nearly always items of tensors and dictionaries, at an index that may be a chosen object (`choices.py`). An
 index that may be a tensor is expected only in what is written as a list or tuple, in a variable that such a thing was
 assigned to, and in something whose items the function sets or to which it adds some; only such a thing, an argument, or
-what a call has given is unpacked by an operator. Items at constants stay as they are.
+what a call has given is unpacked by an operator, and so are the parts of a text (`a, b = text.split(":")`). Items at
+constants stay as they are.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from autograph.syntax import templates
 from autograph.syntax.walk import walk
 
 _ADDING = ("append", "extend", "insert")
+_SPLITTING = ("split", "rsplit", "splitlines")
 
 
 def lower(tree: Any, context: Context) -> Any:
@@ -101,7 +103,10 @@ class _Items(ExpressionPass):
         return node
 
     def may_be_list(self, node: Any) -> bool:
-        """Whether an expression is an argument, what a call has given, or what the function adds items to."""
+        """Whether an expression is an argument, what a call has given, the parts of a text, or what the function adds
+        items to."""
+        if isinstance(node, gast.Call) and isinstance(node.func, gast.Attribute) and node.func.attr in _SPLITTING:
+            return True
         return getattr(node, "id", None) in self.given or gast.dump(node) in self.changed
 
     def operator(self, name: str, root: Any, path: list[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -9,7 +10,7 @@ import threading
 import time
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from autograph.convert.api import converted, refuse_unknown_syntax
@@ -29,6 +30,7 @@ from autograph.function.signature import (
     key_of_call,
     relax,
 )
+from autograph.function.taking_in import ChangesState, Reached, Taken, refused_trace, take_in
 from autograph.function.trace import trace
 from autograph.operators.arrays import NeedsStagedArrays
 from autograph.operators.builtins import STAGES_PRINTS
@@ -121,6 +123,7 @@ class Function(Generic[P, Result]):
         self._stages_arrays = False  # whether its traces have arrays of the program: see operators/arrays.py
         self._lock = threading.RLock()
         self._tracing: set[Any] = set()
+        self.taken_in = Taken.NOWHERE  # as its traces have changed Python's state
         self.recurs = False  # whether functions that it calls call it: traces take it in, rather than its own trace
         self.may_change_arguments = False  # what it is called with is made for the call
         self._bound: Any = None
@@ -184,11 +187,17 @@ class Function(Generic[P, Result]):
                 key = key_of_call(args, kwargs, tensors)
             if ctx.numerics is not None or ctx.variant is not None:
                 key = _key_here(key)
-            if ctx.builder is not None and (self.recurs or key in self._tracing) and self._autograph:
-                return self._traceable()(*args, **kwargs)
+            if ctx.builder is not None:
+                if (self.recurs or key in self._tracing) and self._autograph:
+                    return self._traceable()(*args, **kwargs)
+                if self.taken_in.holds_here():
+                    return self._take_in(args, kwargs)
             concrete = self._traces.get(key)
             if concrete is None or (concrete.guards and broken(concrete.guards) is not None):
-                concrete = self._trace(key, args, kwargs)
+                try:
+                    concrete = self._trace(key, args, kwargs)
+                except ChangesState:
+                    return self._take_in(args, kwargs)
             if opened is not None:
                 profiling.note_graph(concrete.graph)
             if ctx.builder is None and not ctx.recorders:
@@ -206,6 +215,11 @@ class Function(Generic[P, Result]):
         finally:
             if opened is not None:
                 opened.__exit__()
+
+    def _take_in(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result of a call in a trace, of which the function becomes a part."""
+        with self._options():
+            return take_in(self._traceable(), self._name, args, kwargs)
 
     def _opened_span(self) -> Any:
         return profiling.span("call", f"{'call' if ctx.builder is None else 'inline'} {self._name}").__enter__()
@@ -260,7 +274,12 @@ class Function(Generic[P, Result]):
         with room():
             guards = guards_of(self._python_function, args, lambda f: not is_library(f))
         args, kwargs = self._relaxed(args, kwargs)
-        concrete = self._run_trace(key, args, kwargs)
+        reached = Reached(self._python_function, args, kwargs)
+        try:
+            with reached:
+                concrete = self._run_trace(key, args, kwargs)
+        finally:
+            self.taken_in = max(self.taken_in, reached.taken)
         concrete.guards = settled(guards)
         concrete.python_function = self._python_function
         concrete.retrace = weakref.WeakMethod(self._trace_again)
@@ -309,11 +328,9 @@ class Function(Generic[P, Result]):
             return concrete
 
         self._tracing.add(key)
-        wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features
-        prints = STAGES_PRINTS.set(bool(wanted) or STAGES_PRINTS.get())
-        converting = CONVERTING.set(True if self._autograph else None)
         try:
-            return trace_once_or_twice(run, is_first=self._trace_count == 0)
+            with self._options():
+                return trace_once_or_twice(run, is_first=self._trace_count == 0)
         except UnboundLocalError as error:
             name_assignment(error)
             raise
@@ -322,6 +339,16 @@ class Function(Generic[P, Result]):
             raise
         finally:
             self._tracing.discard(key)
+
+    @contextlib.contextmanager
+    def _options(self) -> Iterator[None]:
+        """Lets the function's options hold for what is traced."""
+        wanted = {Feature.BUILTIN_FUNCTIONS, Feature.ALL} & self._features
+        prints = STAGES_PRINTS.set(bool(wanted) or STAGES_PRINTS.get())
+        converting = CONVERTING.set(True if self._autograph else None)
+        try:
+            yield
+        finally:
             STAGES_PRINTS.reset(prints)
             CONVERTING.reset(converting)
 
@@ -387,6 +414,8 @@ class Function(Generic[P, Result]):
             key = _key_here(key)
             found = self._traces.get(key)
             return found if found is not None and broken(found.guards) is None else self._trace(key, args, kwargs)
+        except ChangesState:
+            raise refused_trace(self._name) from None
         except drop_own_frames():
             raise
 

@@ -13,7 +13,8 @@ from autograph.function.signature import Arguments, NumberSpec, VariableArgument
 from autograph.operators.absence import returned
 from autograph.operators.aliases import check_chosen
 from autograph.operators.arrays import begin_arrays, check_arrays, end_arrays
-from autograph.operators.frame import Frame, end_trace
+from autograph.operators.ending import end_trace
+from autograph.operators.frame import Frame
 from autograph.operators.raising import check_refused
 from autograph.operators.standard_library import makes_deques
 from autograph.operators.unconverted import say_place
@@ -89,7 +90,7 @@ def trace(
 
         symbolic_args, symbolic_kwargs = nest.map_structure(placeholder, (args, kwargs))
         _say_shapes((args, kwargs), (symbolic_args, symbolic_kwargs))
-        given = _parts_of((symbolic_args, symbolic_kwargs))
+        given = parts_of((symbolic_args, symbolic_kwargs))
         try:
             result = resolved(python_function(*symbolic_args, **symbolic_kwargs))
             end_arrays(builder)
@@ -109,9 +110,9 @@ def trace(
         check_chosen(builder)
         end_trace(builder, python_function, symbolic_args, symbolic_kwargs)
         if not may_change_arguments:
-            _refuse_changed_arguments(name, given)
+            refuse_changed_arguments(name, given)
         flat = nest.flatten(result)
-        outputs = [_as_output(value, name) for value in flat]
+        outputs = [as_output(value, name) for value in flat]
     if is_discarded():
         return None
     builder.graph.outputs = [builder.use(t) for t in outputs if t is not None]
@@ -129,7 +130,7 @@ def _say_shapes(given: Any, stand_in: Any) -> None:
         _say_shapes(one, other)
 
 
-def _parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
+def parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
     """Each list and dict in a structure with what it holds now."""
     found: list[tuple[Any, list[Any]]] = []
     if nest.is_nested(structure):
@@ -138,7 +139,7 @@ def _parts_of(structure: Any) -> list[tuple[Any, list[Any]]]:
         elif isinstance(structure, dict):
             found.append((structure, [*structure.keys(), *structure.values()]))
         for part in nest.children(structure):
-            found += _parts_of(part)
+            found += parts_of(part)
     return found
 
 
@@ -157,7 +158,7 @@ def _refuse_deques(name: str, *outside: Any) -> None:
         )
 
 
-def _refuse_changed_arguments(name: str, given: list[tuple[Any, list[Any]]]) -> None:
+def refuse_changed_arguments(name: str, given: list[tuple[Any, list[Any]]]) -> None:
     """The trace works on copies of the containers among its arguments, so a change to one would be lost."""
     for container, before in given:
         now = list(container) if isinstance(container, list) else [*container.keys(), *container.values()]
@@ -242,7 +243,7 @@ def _finish(
     )
 
 
-def _as_output(value: Any, name: str) -> Tensor | None:
+def as_output(value: Any, name: str) -> Tensor | None:
     if value is None or isinstance(value, Tensor):
         returned(value)
         return value

@@ -3,6 +3,7 @@
 from autograph.operators.absence import bound
 from autograph.operators.aggregates import list_display, spread
 from autograph.operators.assertion import assert_stmt, failed
+from autograph.operators.called_later import OUTERMOST as _OUTERMOST  # noqa: F401 - it installs its guard
 from autograph.operators.calls import attribute, converted_call, install_impure
 from autograph.operators.choosing import install as _install_choosing
 from autograph.operators.comprehensions import extend, extended, generator_exp, list_comp

@@ -194,6 +194,15 @@ def none_test(value: Any) -> Any:
     return False
 
 
+def unset_test(value: Any) -> Any:
+    """Whether an attribute with this value isn't set: a Python bool, or a boolean tensor."""
+    for leaf, _ in _leaves(value) if ctx.builder is not None else ():
+        for absence in absences(leaf, ctx.builder):
+            if absence.kind == UNBOUND:
+                return logical_not(absence.present)  # the other leaves say the same
+    return False
+
+
 def _leaves(value: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
     """The leaves of a structure, each with the number of containers that it is in."""
     items = children(value)

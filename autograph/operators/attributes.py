@@ -70,9 +70,9 @@ class ClassAttributes(MutableMapping[str, Any]):
 
 
 class SomeItems(MutableMapping[str, Any]):
-    """A dictionary of names, seen as if it had some of them only."""
+    """A mapping of names, seen as if it had some of them only."""
 
-    def __init__(self, items: dict[str, Any], names: Collection[str]) -> None:
+    def __init__(self, items: MutableMapping[str, Any], names: Collection[str]) -> None:
         self.items_of_all = items
         self.names = names
 

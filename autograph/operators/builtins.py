@@ -31,7 +31,7 @@ from runtime.ops.elementwise.elementary import cast
 from runtime.ops.elementwise.elementary import round as round_tensor
 from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of, whole_number
 from runtime.ops.strings.staged_string import StagedText, StandsForString
-from runtime.ops.values import common_default, default_of
+from runtime.ops.values import default_of
 from runtime.ragged.tensor import RaggedTensor
 from runtime.staged_list import StagedList, moved
 
@@ -194,20 +194,33 @@ def divmod_(*arguments: Any) -> Any:
     return arguments[0] // arguments[1], arguments[0] % arguments[1]
 
 
-def pow_(*arguments: Any, **options: Any) -> Any:
-    """``pow``; of symbolic tensors with a modulus too, as the remainder of the power."""
+def pow_(power_modulo: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """``pow``; of symbolic integers with a modulus too, as the remainder of the power.
+
+    power_modulo: gives that of scalars. Of arrays products of remainders must fit 64 bits: InvalidArgumentError.
+    """
     if _len(arguments) != 3 or options or not any(symbolic(each) is not None for each in arguments):
         return builtins.pow(*arguments, **options)
-    if all(map(is_number, arguments)):
-        wide = [as_storage(each, dtypes.int64) if kind_of(each) is int else each for each in arguments]
-        return StagedNumber(pow_(*wide), common_default(*map(default_of, arguments)))
+    if all(type(each) is int or (is_number(each) and kind_of(each) is int) for each in arguments):
+        base, exponent, modulus = arguments
+        if type(exponent) is int:  # known as it is, a loop of the program goes over its bits
+            known = ctx.builder.tensor(ctx.builder.use(as_storage(exponent, dtypes.int64)))
+            exponent = StagedNumber(known, default_of(exponent))
+        return power_modulo(base, exponent, modulus)
     tensors = [convert_to_tensor(each) for each in arguments]
     dtype = next(each.dtype for each, given in zip(tensors, arguments) if symbolic(given) is not None)
     if not all(each.dtype.is_integer for each in tensors):
         raise TypeError("pow() 3rd argument not allowed unless all arguments are integers")
     base, exponent, modulus = (cast(each, dtypes.int64) for each in tensors)
+    if all(each.shape.rank == 0 for each in tensors):
+        return cast(power_modulo(base, exponent, modulus), dtype)
     assert_op(exponent >= 0, "pow() of tensors with a modulus needs an exponent that isn't negative", "ValueError")
     assert_op(modulus != 0, "pow() 3rd argument cannot be 0", "ValueError")
+    assert_op(
+        (modulus < 2**31) & (modulus > -(2**31)),
+        "pow() of arrays needs a modulus below 2 ** 31, whose products fit 64 bits; take map_fn",
+        "InvalidArgumentError",
+    )
     result, base = modulus // modulus % modulus, base % modulus
     # Squares, by the bits of the exponent: no product is larger than the square of the modulus.
     for bit in range(63 if dtype is dtypes.int64 else 31):
@@ -225,7 +238,6 @@ OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.int: int_,
     builtins.isinstance: isinstance_,
     builtins.len: len_,
-    builtins.pow: pow_,
     builtins.print: print_,
     builtins.range: range_,
     builtins.reversed: reversed_,

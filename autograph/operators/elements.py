@@ -298,7 +298,7 @@ def _refuse_rivals(region: _Region, element: _Element) -> None:
 
 def settle_elements() -> None:
     """Has the lists hold what containers hold that have changed since they were put in, or taken out."""
-    region = _regions.get(ctx.builder)
+    region = None if ctx.builder is None else _regions.get(ctx.builder)
     if region is None:
         return
     for items in {id(each.items): each.items for each in region.elements if each.items is not None}.values():

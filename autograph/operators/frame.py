@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextvars import ContextVar
 from functools import cached_property, partial, partialmethod
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
@@ -19,13 +19,28 @@ from typing import Any
 
 import numpy as np
 
-from autograph.errors import StagingError
 from autograph.operators.aliases import Holder, is_exchanged
 from autograph.operators.arrays import make_writable, written_in_block
-from autograph.operators.attributes import ContextValue, SomeItems, attributes_of, classes_above, is_method, twin
+from autograph.operators.attributes import (
+    ClassAttributes,
+    ContextValue,
+    SomeItems,
+    attributes_of,
+    classes_above,
+    is_method,
+)
 from autograph.operators.calls import is_library as is_library_function
-from autograph.operators.containers import CONTAINERS, STAGED, ContentSlot, Snapshot, contents, conversions
+from autograph.operators.changes import Change, Images
+from autograph.operators.containers import CONTAINERS, STAGED, ContentSlot, Snapshot, contents
 from autograph.operators.elements import settle_elements
+from autograph.operators.foreign import (
+    answer_of_foreign,
+    is_silent,
+    of_current_context,
+    parts_of_foreign,
+    reaches_context,
+)
+from autograph.operators.foreign import outside as outside_of_block
 from autograph.operators.holdings import (
     AttributeSlot,
     Holding,
@@ -42,15 +57,12 @@ from autograph.operators.libraries import library_attributes
 from autograph.operators.live import rebind
 from autograph.operators.makeup import Parts, makeup_of, refuse_change_of_new, refuse_exchange, refuse_first_value
 from autograph.operators.opaque import Answer, answer_of, referents
-from autograph.operators.raising import check_refused
-from autograph.operators.restored_numbers import SYMBOLIC, restore_numbers
-from autograph.operators.standard_library import leave_deques, makes_deques
+from autograph.operators.restored_numbers import SYMBOLIC
 from autograph.operators.state import UNSET, Block, CellSlot, Slot, cells, read_cell, write_cell
-from autograph.operators.structure import children, flatten, rebuild, stands_for, which
+from autograph.operators.structure import flatten
 from autograph.operators.symbolic import is_weak
 from runtime.bytecode import names_written
 from runtime.context import ctx
-from runtime.dataclass import dataclass
 from runtime.interpreter import require_writes
 from runtime.ops.staged_number import StagedNumber
 from runtime.ops.strings.staged_string import StagedString, StagedText
@@ -81,67 +93,6 @@ _ATOMS = frozenset(
 )
 
 
-@dataclass
-class Change:
-    """State that a block has changed: what it is now, and the places that differ from before.
-
-    slot      makes the slot; raises StagingError for a container that can't be state
-    place     what the slot will name as its place
-    owner     the container whose contents have changed, None for a variable or an attribute
-    """
-
-    slot: Callable[[], Slot]
-    now: Any
-    place: Any
-    places: frozenset[Any]
-    owner: Any = None
-
-    def is_known(self, known: Collection[Any]) -> bool:
-        """Whether the places are state already, one by one or as the contents of their owner."""
-        return self.places <= set(known) or self.place in known
-
-
-class Images:
-    """The containers and objects that a block has changed as they were at its end."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, tuple[Any, Any]] = {}  # by id of the original, which must live on; and what was in it
-        self._originals: dict[int, tuple[Any, Any]] = {}  # by id of a staged list, the list that it was before
-
-    def add(self, original: Any, inside: Any) -> None:
-        """inside: a copy of a container, the attributes of an object."""
-        self._found[id(original)] = original, inside
-
-    def became(self, staged: StagedList, original: list[Any]) -> None:
-        self._originals[id(staged)] = staged, original
-
-    def original(self, value: Any) -> Any:
-        """The list that has become a staged one in the block; any other value itself."""
-        return self._originals[id(value)][1] if id(value) in self._originals else value
-
-    def of(self, value: Any) -> Any:
-        """A value as it was at the end of the block."""
-        if id(value) not in self._found:
-            return value
-        _, inside = self._found[id(value)]
-        if isinstance(value, (list, dict, *STAGED)):
-            return inside
-        made = twin(value, inside)
-        stands_for(made, which(value))
-        return made
-
-    def inside(self, value: Any) -> Any:
-        """A value with the images of all that is in it."""
-        if not self._found:
-            return value
-        after = self.of(value)
-        items = children(after)
-        if items is None:
-            return value
-        inside = [self.inside(item) for _, item in items]
-        return value if after is value and all(a is b for a, (_, b) in zip(inside, items)) else rebuild(after, inside)
-
-
 class Frame:
     """The variables, attributes and containers that blocks can reach, as they were when this was made.
 
@@ -162,6 +113,7 @@ class Frame:
         self.far_cells = [(name, cell, read_cell(cell)) for name, cell in direct.items() if name not in written]
         self.objects: list[Holding] = []
         self.answers: list[Answer] = []
+        self.silent: list[Any] = []  # objects whose state nothing tells
         self.takes_made = False  # whether an attribute that comes to be in the blocks, and holds a number, is state
         self._kept: set[Any] = set()  # the places of those that stayed
         self._made: set[int] = set()  # the ids of objects and containers that came to be there, and stay
@@ -179,6 +131,8 @@ class Frame:
         for each in others:
             self._reach("the list", each)
         self._reach_waiting()
+        if any("__annotations__" in names.read for names in self._names):
+            self._hold_annotations()
         self._outside = {id(owner) for owner in self.owners()}
         self._created = ctx.created
         self._positions: list[Position] = []  # of the iterators, when the trace of a block began
@@ -269,6 +223,17 @@ class Frame:
     def owners(self) -> list[Any]:
         """The containers and objects."""
         return [*[snapshot.owner for snapshot in self.containers], *[each.owner for each in self.objects]]
+
+    def things(self) -> list[Any]:
+        """All that can change: the variables of other functions, the containers and objects."""
+        return [*[cell for _, cell, _ in self.far_cells], *self.owners(), *[each.owner for each in self.answers]]
+
+    def changed_things(self) -> Iterator[tuple[str, Any]]:
+        """Those that have changed, each with the way to what has changed there."""
+        for slot, _, _ in self.changed_far_slots():
+            yield slot.label, slot.cell if isinstance(slot, CellSlot) else slot.owner  # type: ignore[attr-defined]
+        yield from [(str(each.label), each.owner) for each in self.containers if each.changed()]
+        yield from [(str(each.way), each.owner) for each in self.answers if each.changed()]
 
     def holders(self, value: Any) -> list[Holder]:
         """The attributes and items that hold a value."""
@@ -362,7 +327,7 @@ class Frame:
         self._created = ctx.created
         try:
             self._positions = [Position(each) for each in self.iterators]
-            with outside(self.iterators, self._positions):
+            with outside(self.iterators, self._positions), outside_of_block(self.silent):
                 yield
         except ValueError as error:
             if "read-only" not in str(error) or not self.arrays:
@@ -388,7 +353,7 @@ class Frame:
         for each in self.objects:
             for key, before, now in each.changed():
                 own = library_attributes(type(each.owner))
-                if not _is_private(key, own) or _holds_symbolic(now):
+                if not _is_private(key, own) or holds_symbolic(now):
                     yield each.slot(key), before, self._inherited(each.owner, key) if before is UNSET else before
 
     def _inherited(self, owner: Any, name: str) -> Any:
@@ -454,7 +419,7 @@ class Frame:
 
     def _is_state(self, before: Any, now: Any, slot: Slot) -> bool:
         """Whether a change belongs to the program; what it makes on first use (``self.w = None``) doesn't."""
-        if _holds_symbolic(now) or (isinstance(slot, AttributeSlot) and slot.is_always_there):
+        if holds_symbolic(now) or (isinstance(slot, AttributeSlot) and slot.is_always_there):
             return True
         if before is UNSET and isinstance(slot, AttributeSlot) and is_method(slot.owner, slot.name):
             return True
@@ -467,7 +432,7 @@ class Frame:
     def _is_of_library(self, snapshot: Snapshot) -> bool:
         """Whether a container holds what a library keeps of an object, such as the names of its attributes."""
         owner = snapshot.owner
-        return id(owner) in self._kept_by_libraries and moved(owner) is None and not _holds_symbolic(owner)
+        return id(owner) in self._kept_by_libraries and moved(owner) is None and not holds_symbolic(owner)
 
     def _reach(self, name: str | Way, value: Any) -> None:
         if type(value) not in _ATOMS:
@@ -500,13 +465,15 @@ class Frame:
                 self._reach_globals(value.__code__, value.__globals__)
                 self._reach_defaults(value)
                 self._hold(name, value)
-                self._hold(name, value, Parts(value))
+                self._hold(name, value, Parts(value, ("__defaults__", "__kwdefaults__")))
         elif kind is MethodType:
             self._reach(name, value.__self__)
             self._reach(name, value.__func__)
         elif kind in _METHODS_OF_C:
             if not isinstance(value.__self__, ModuleType):
                 self._reach(Way(name, ".__self__"), value.__self__)
+            elif reaches_context(value):
+                self.answers.append(Answer("decimal.getcontext()", value, of_current_context))
         elif (found := referents(value)) is not None:
             for step, each in found:
                 self._reach(Way(name, step), each)
@@ -537,6 +504,16 @@ class Frame:
                         self._reach(Way(name, f"[{key!r}]"), item)
         elif kind is ArrayView:
             self._reach(Way(name, ".base"), value.base)
+        elif (ask := answer_of_foreign(value)) is not None:
+            self.answers.append(Answer(name, value, ask))
+            for part in parts_of_foreign(self.answers[-1].before):
+                self._reach(name, part)
+            self._hold_if_any(name, value)
+        elif is_silent(value):
+            self.silent.append(value)
+            if is_of_c(value):  # a cursor gives rows, a file lines
+                self.iterators.append(value)
+            self._hold_if_any(name, value)
         elif getattr(kind, "is_iterator", False) or is_of_c(value):
             self.iterators.append(value)
         elif isinstance(value, Positioned):
@@ -548,7 +525,13 @@ class Frame:
             self._hold_if_any(name, value)
         elif isinstance(value, BaseException):
             self._hold(name, value)
-            self._hold(name, value, Parts(value))
+            self._hold(name, value, Parts(value, ("args",)))
+        elif is_ours(kind.__module__) and (function := getattr(value, "python_function", None)) is not None:
+            self._reach(name, function)  # of an `ag.function`
+        elif is_ours(kind.__module__) and hasattr(kind, "__self__"):  # a method that keeps its object weakly
+            self._reach(name, value.__func__)
+            with contextlib.suppress(ReferenceError):  # it is gone
+                self._reach(name, value.__self__)
         elif not is_library(kind.__module__) and attributes_of(value) is not None:
             own = library_attributes(kind)
             for key, item in self._hold(name, value).items():
@@ -568,6 +551,14 @@ class Frame:
                 self._reach(name if isinstance(value, ContextVar) else Way(name, f".{key}"), item)
         return holding.before
 
+    def _hold_annotations(self) -> None:
+        """Remembers the annotations of functions and classes, which only code that names them changes: Python may have
+        yet to evaluate them."""
+        for each in list(self.objects):
+            if isinstance(each.owner, (FunctionType, type)) and not isinstance(each.attributes, (Parts, SomeItems)):
+                self._hold(each.way or "", each.owner, Parts(each.owner, ("__annotations__",)))
+        self._reach_waiting()
+
     def _hold_if_any(self, name: str | Way, value: Any) -> None:
         """The same for an object of a class of C code, or one derived from it, which may have attributes, too."""
         if type(value).__dictoffset__:
@@ -575,14 +566,18 @@ class Frame:
 
     def _reach_class(self, kind: type) -> None:
         """The attributes of a class and its bases, and what its methods can reach."""
-        for each in kind.__mro__:
-            if is_users(each.__module__) and (each is kind or id(each) not in self._seen):
-                self._seen.add(id(each))
+        for each in [each for each in kind.__mro__ if each is kind or id(each) not in self._seen]:
+            self._seen.add(id(each))
+            if is_users(each.__module__):
                 for key, item in vars(each).items():
                     for function in _functions_of(item):
                         self._reach(Way(each.__name__, f".{key}"), function)
                 self._hold(each.__name__, each)
                 self._classes[id(each)] = self.objects[-1]
+            elif not is_ours(each.__module__) and each is not object:
+                assigned = {name for names in self._names for name in names.assigned}
+                attributes = SomeItems(ClassAttributes(each), assigned)
+                self.objects.append(Holding(each.__name__, each, attributes, dict(attributes)))
         if type(kind) is not type:
             self._reach(type(kind).__name__, type(kind))
 
@@ -626,6 +621,10 @@ class Frame:
                 self._hold_globals(namespace, names.assigned)
             if module is os and "environ" in names.read:
                 self._reach("os.environ", os.environ)
+            for name in names.read:
+                member = namespace.get(name)
+                if isinstance(member, type) or reaches_context(member):
+                    self._reach(name, member)
             return
         self._hold_globals(namespace, names.attributes)
         for name in names.read:
@@ -648,34 +647,6 @@ class Frame:
             holding.before = dict(holding.attributes)
 
 
-def end_trace(builder: Any, *outside: Any) -> None:
-    """Puts the lists and deques back that became staged in a trace, and the numbers of objects of libraries' classes.
-
-    outside: what the caller of the trace can still see. Raises StagingError if such a list is reached from there, or if
-    the function has swallowed one.
-    """
-    restore_numbers(builder)
-    found = conversions(builder)
-    check_refused(builder)
-    if not found and not makes_deques(builder):
-        return
-    frame = Frame.of(*outside)
-    labels = {id(each.owner): each.label for each in frame.containers}
-    for each in found:
-        frame.replace(each.staged, each.owner)
-    for each in found:
-        label = labels.get(id(each.owner), labels.get(id(each.staged)))
-        if label is not None:
-            raise StagingError(
-                f"'{label}' is a list from outside of the function, and a branch or loop on tensors changes its "
-                "length, or an item at an index that is a tensor",
-                location=each.location,
-                cause="it would then hold tensors that exist only inside of the function",
-                fix="make the list in the function and return it",
-            )
-    leave_deques([(each.owner, each.way) for each in frame.objects], frame.replace)
-
-
 def _functions_of(member: Any) -> list[Any]:
     """The functions behind what a class holds that is no function itself: a property, a static method and so on."""
     if not isinstance(member, _WITH_FUNCTIONS):  # asking another object for an attribute may do anything
@@ -688,7 +659,8 @@ def _is_private(name: str, own: Collection[str]) -> bool:
     return name.startswith("_") and name in own
 
 
-def _holds_symbolic(value: Any) -> bool:
+def holds_symbolic(value: Any) -> bool:
+    """Whether there is a value of a trace among the leaves of a structure."""
     return any(type(leaf) in SYMBOLIC for _, leaf in flatten(value))
 
 

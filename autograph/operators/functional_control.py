@@ -11,8 +11,10 @@ from types import FunctionType
 from typing import Any
 
 from autograph.operators.calls import CONVERTING
+from autograph.operators.changing_conditions import ConditionChangesState, moved_test
 from autograph.operators.frame import Frame
 from autograph.operators.loop_options import set_loop_options
+from autograph.operators.raising import forget_refused
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import CellSlot, LocalSlot, Slot
@@ -136,7 +138,19 @@ def while_loop(
         slot.set(following(values))
 
     functions = _blocks(cond, body)
-    stage_while(lambda: cond(*slot.get()), step, [slot, *_set_by(functions)], functions)
+    state = [slot, *_set_by(functions)]
+
+    def going() -> Any:
+        return cond(*slot.get())
+
+    try:
+        stage_while(going, step, state, functions)
+    except ConditionChangesState:
+        if maximum_iterations is not None:  # Python doesn't evaluate it any more when the limit is reached
+            raise
+        forget_refused(ctx.builder)
+        go, following_step = moved_test(going(), going, step)
+        stage_while(go.get, following_step, [go, *state], functions)
     return slot.get()
 
 

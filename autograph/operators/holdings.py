@@ -193,9 +193,9 @@ def is_library(module: Any) -> bool:
     return not isinstance(module, str) or package_of(module) in LIBRARIES or module == "builtins"
 
 
-def is_ours(module: str) -> bool:
+def is_ours(module: Any) -> bool:
     """Whether a module, by its name, is one of this project's."""
-    return package_of(module) in ("autograph", "runtime")
+    return isinstance(module, str) and package_of(module) in ("autograph", "runtime")
 
 
 def is_users(module: Any) -> bool:

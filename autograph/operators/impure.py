@@ -16,6 +16,7 @@ import builtins
 import contextlib
 import copy
 import datetime
+import functools
 import io
 import os
 import random
@@ -29,13 +30,15 @@ import numpy as np
 
 from autograph.errors import StagingError, user_location
 from autograph.operators.builtins import OVERLOADS
+from autograph.operators.foreign import is_outside_of_block, refuse_call
 from autograph.operators.frame import Frame
 from autograph.operators.host_calls import GENERATORS, IN_PLACE, HostObject, refuse_in_place, run_anew
 from autograph.operators.items import item
-from autograph.operators.opaque import cached, is_cache, refuse_read
+from autograph.operators.opaque import cached, is_cache, refuse_counts, refuse_read
 from autograph.operators.symbolic import symbolic
 from runtime import nest
 from runtime.context import ctx
+from runtime.ops.strings.staged_string import StandsForString
 
 # Methods of theirs that draw nothing.
 _STATES = frozenset({"getstate", "setstate", "get_state", "set_state", "__getstate__", "__setstate__", "__reduce__"})
@@ -57,7 +60,7 @@ _NOW = frozenset({"now", "utcnow", "today"})
 def impure(callee: Any) -> Callable[..., Any] | None:
     """What to call in a trace in place of a function that gives something else at each call; None for any other."""
     if is_cache(callee):
-        return cached(callee, _watch) if ctx.builder is not None and ctx.builder.parent is not None else None
+        return cached(callee, _root(), _watch) if ctx.builder is not None and ctx.builder.parent is not None else None
     owner = np.random.mtrand._rand if callee is np.random.seed else getattr(callee, "__self__", None)
     name = getattr(callee, "__name__", "")
     if isinstance(owner, GENERATORS) and not isinstance(owner, types.ModuleType):
@@ -67,9 +70,15 @@ def impure(callee: Any) -> Callable[..., Any] | None:
             _refuse_in_block(name)
             return None
         return lambda *given, **options: _drawn(callee, owner, name, given, options)
+    if is_outside_of_block(owner):
+        if name in _WRITING and isinstance(owner, io.TextIOBase):
+            return functools.partial(_WRITING[name], owner)
+        refuse_call(owner, name)
+    if is_cache(owner):
+        refuse_counts(_root(), owner, name)
     if isinstance(owner, type) and issubclass(owner, datetime.date) and name in _NOW:
         return lambda *given, **options: run_anew(callee, given, options)
-    if isinstance(owner, io.StringIO):
+    if isinstance(owner, io.TextIOBase):
         refuse_read(_root(), owner, name)
     if isinstance(owner, np.ufunc) and name == "at":
         return lambda array, *given: _write_at(callee, array, given)
@@ -85,6 +94,27 @@ def impure(callee: Any) -> Callable[..., Any] | None:
             return lambda *given, **options: run_anew(callee, given, options, lambda *_: given_result[name])
         return lambda *given, **options: run_anew(callee, given, options, is_wide=module == "time" or "bits" in name)
     return None
+
+
+def _write(stream: Any, text: Any) -> Any:
+    """``stream.write(text)`` where the program gets there, as ``print`` does it."""
+    if not isinstance(text, (str, StandsForString)):
+        raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+    OVERLOADS[print](text, end="", file=stream)
+    return OVERLOADS[len](text)
+
+
+def _write_all(stream: Any, texts: Sequence[Any]) -> None:
+    for each in texts:
+        _write(stream, each)
+
+
+# Methods of files of text that are called when the program gets there.
+_WRITING: dict[str, Callable[..., Any]] = {
+    "write": _write,
+    "writelines": _write_all,
+    "flush": lambda stream: run_anew(stream.flush, (), {}, lambda: None),
+}
 
 
 def _watch(function: Callable[..., Any]) -> Callable[[], bool]:

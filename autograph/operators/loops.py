@@ -8,6 +8,7 @@ from types import CellType
 from typing import Any
 
 from autograph.errors import StagingError, user_location
+from autograph.operators.changing_conditions import ConditionChangesState, moved_test
 from autograph.operators.containers import iterator_over_staged_list
 from autograph.operators.frame import Frame
 from autograph.operators.iterables import ListItems, SelfIterator, Staged, rest_of, staged, watched
@@ -15,7 +16,7 @@ from autograph.operators.iterators import taking_all_from, taking_from
 from autograph.operators.live import LIST_ITERATOR, pending
 from autograph.operators.logic import and_
 from autograph.operators.peeling import start_of
-from autograph.operators.raising import keeps_refusals
+from autograph.operators.raising import forget_refused, keeps_refusals
 from autograph.operators.staged_if import stage_branches
 from autograph.operators.staged_while import stage_while
 from autograph.operators.state import Block, LocalSlot, read_cell, slots
@@ -24,7 +25,6 @@ from autograph.operators.symbolic import DECIDED, UNSTAGED, condition, truth
 from autograph.operators.unbound import as_unbound_local, run
 from runtime.context import ctx
 from runtime.graph.unrolled import note_unrolled
-from runtime.ops.convert import convert_to_tensor
 from runtime.staged_list import Moved, StagedList
 
 # An endless iterator whose loop only a tensor could leave is unrolled at most this far.
@@ -198,23 +198,16 @@ def _run_python(holder: list[Any], body: Block, test: Block | None) -> None:
 def _stage_while(probe: _Probe, going: Any, test: Block, body: Block, names: tuple[str, ...]) -> None:
     state, blocks = slots(names, (test, body)), (test, body)
     if not probe.test_sets_variables():
-        probe.undo()
-        stage_while(lambda: run(test), lambda: run(body), state, blocks)
-        return
+        redo = probe.undo()
+        try:
+            stage_while(lambda: run(test), lambda: run(body), state, blocks)
+            return
+        except ConditionChangesState:
+            forget_refused(ctx.builder)
+            redo()
     # `while (y := f(x)) > 0`: what the test sets, the body reads. The test runs before the loop and after each body.
-    go = LocalSlot("go", condition(_decided(going), "while"))
-
-    def step() -> None:
-        run(body)
-        go.set(condition(_decided(run(test)), "while"))
-
+    go, step = moved_test(going, lambda: run(test), lambda: run(body))
     stage_while(go.get, step, [go, *state], blocks)
-
-
-def _decided(going: Any) -> Any:
-    """The value of a loop's test as a tensor."""
-    tensor = truth(going)
-    return convert_to_tensor(going) if tensor is None else tensor
 
 
 @keeps_refusals
@@ -287,8 +280,16 @@ class _Probe:
     def test_sets_variables(self) -> bool:
         return any(read_cell(cell) is not value for cell, value in self.variables)
 
-    def undo(self) -> None:
+    def undo(self) -> Callable[[], None]:
+        """Takes the evaluation back; gives what brings it back again."""
         builder = self.builder
+        removed, state, written = builder.graph.nodes[self.count :], builder.state.copy(), builder.written.copy()
+
+        def redo() -> None:
+            builder.graph.nodes[self.count : self.count] = removed
+            builder.state.update(state)
+            builder.written.update(written)
+
         del builder.graph.nodes[self.count :]
         # A first read of state makes an input of the graph, which stays; only values made by dropped nodes go.
         for key, value in builder.state.items():
@@ -297,3 +298,4 @@ class _Probe:
         builder.state.update(self.state)
         builder.written.clear()
         builder.written.update(self.written)
+        return redo

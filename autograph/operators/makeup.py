@@ -27,9 +27,9 @@ class Parts(MutableMapping[str, Any]):
     """Parts of an object of C code that are state as its attributes are: the default arguments of a function, what an
     exception was made with."""
 
-    def __init__(self, owner: FunctionType | BaseException) -> None:
+    def __init__(self, owner: FunctionType | type | BaseException, names: tuple[str, ...]) -> None:
         self.owner = owner
-        self.names = ("__defaults__", "__kwdefaults__") if isinstance(owner, FunctionType) else ("args",)
+        self.names = names
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.names:

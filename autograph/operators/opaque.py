@@ -17,6 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from autograph.errors import StagingError, user_location
+from runtime.context import ctx
 
 _CACHE = type(functools.lru_cache(lambda: None))
 _PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
@@ -66,8 +67,8 @@ _READING = frozenset({"getvalue", "read", "readline", "readlines", "seek", "tell
 
 
 def note_printed(root: Any, stream: Any) -> None:
-    """Remembers that the program of a trace prints to a stream of text in memory."""
-    if isinstance(stream, io.StringIO):
+    """Remembers that the program of a trace prints to a stream of text."""
+    if isinstance(stream, io.TextIOBase):
         _printed.setdefault(root, []).append(stream)
 
 
@@ -119,13 +120,32 @@ def is_cache(callee: Any) -> bool:
     return type(callee) is _CACHE
 
 
-def cached(callee: Any, changes_of: Callable[[FunctionType], Callable[[], bool]]) -> Callable[..., Any]:
+# By root builder the functions with caches that its program calls in staged blocks.
+_called: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+
+
+def refuse_counts(root: Any, callee: Any, name: str) -> None:
+    """Raises StagingError where a method of a cache counts, or drops, what staged blocks have called."""
+    is_called = any(each is callee for each in _called.get(root, ()))
+    if name in ("cache_info", "cache_clear") and (is_called or ctx.builder.parent is not None):
+        raise StagingError(
+            f"{name}() of {getattr(callee, '__name__', 'a function')}(), whose results are cached and which a branch "
+            "or loop on tensors calls",
+            location=user_location(),
+            cause="the calls are made while the function is traced, a few for all runs of the block",
+            fix="ask outside of the traced function, or count the calls in a variable",
+        )
+
+
+def cached(callee: Any, root: Any, changes_of: Callable[[FunctionType], Callable[[], bool]]) -> Callable[..., Any]:
     """What to call in a staged block for a function that remembers results: that, if it does nothing but give them.
 
-    changes_of: begins to watch what a function changes; what it gives tells whether something has.
+    root: the trace that is being made. changes_of: begins to watch what a function changes; what it gives tells
+    whether something has.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        _called.setdefault(root, []).append(callee)
         misses = callee.cache_info().misses
         has_changed = changes_of(callee.__wrapped__)
         result = callee(*args, **kwargs)

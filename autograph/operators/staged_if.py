@@ -28,10 +28,11 @@ from autograph.operators.aliases import (
     note_changed,
 )
 from autograph.operators.arrays import note_chosen, view_error
+from autograph.operators.changes import Change, Images
 from autograph.operators.choices import Alternatives, Choice, TextChoice, are_alternatives, as_choice, as_string
 from autograph.operators.containers import ContentSlot, become_staged, is_list, staged_list, unwrapped, without_refs
 from autograph.operators.elements import begin_branch, settle_elements
-from autograph.operators.frame import Change, Frame, Images
+from autograph.operators.frame import Frame
 from autograph.operators.raising import (
     AlwaysRaises,
     check_refused,

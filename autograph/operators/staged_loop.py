@@ -19,11 +19,13 @@ from typing import Any
 from autograph.errors import StagingError, StagingValueError, user_location
 from autograph.operators.absence import UNBOUND, absences, assert_present, no_iteration, plain, trial
 from autograph.operators.aliases import check_chosen, forget_chosen, is_exchanged, look_at_chosen, same
+from autograph.operators.changes import Images
+from autograph.operators.changing_conditions import condition_changes_state
 from autograph.operators.choices import like_choices, outgrown, with_new
 from autograph.operators.containers import STAGED, ContentSlot, ListRequest, NeedsStagedLists, is_content
 from autograph.operators.elements import enter_loop, settle_elements
 from autograph.operators.endless import refuse_endless
-from autograph.operators.frame import Frame, Images
+from autograph.operators.frame import Frame
 from autograph.operators.items import note_reach
 from autograph.operators.logic import and_
 from autograph.operators.loop_aliases import Copies, remember
@@ -147,13 +149,8 @@ class Loop:
         if self.options.limit is not None:
             self.count_trips(body, after)
         test = self.trace("test", lambda: [self.run_test()])[0]
-        if self.discovered or self.unpinned or self.grown:
-            raise StagingError(
-                "the condition of a loop on tensors changes state that it didn't change at first",
-                location=user_location(),
-                cause="the condition is evaluated once more than the body",
-                fix="change the state in the loop's body",
-            )
+        if self.discovered or self.unpinned or self.grown or self.touched:
+            raise condition_changes_state()
         self.emit(test, body, after)
 
     def settle(self) -> tuple[Region, dict[Leaf, Any]] | None:
@@ -208,9 +205,7 @@ class Loop:
             self.forget_types()
             return None
         after, stable = self.compare(values, self.inputs(), region.builder)
-        evidence = _evidence(region, after)
-        fits = self.has_fitting_start(evidence)
-        memory.evidence = evidence
+        fits = self.has_fitting_start(_evidence(region, after))
         if stable and not is_new and not memory.is_open:
             if errors:
                 raise errors[0]
@@ -309,11 +304,12 @@ class Loop:
         """Whether types that were found in an earlier trace, where the loop stood among other values, are as good here.
 
         They are if what the body captures and gives has at most become less definite, as it does while types settle.
+        Remembers the evidence.
         """
+        before, self.memory.evidence = self.memory.evidence, evidence
         if not self.is_resumed:
             return True
         self.is_resumed = False
-        before = self.memory.evidence
         if before is None:
             return True
         return evidence == before if self.memory.is_exact else _covers(evidence, before)

@@ -18,13 +18,13 @@ from typing import Any
 from weakref import WeakSet
 
 from autograph.errors import StagingError, user_location
-from autograph.operators.builtins import OVERLOADS
+from autograph.operators.builtins import OVERLOADS, pow_
 from autograph.operators.calls import converted_form, maker_of
 from autograph.operators.iterables import ListItems
 from autograph.operators.property_names import is_generated
 from autograph.operators.structure import flatten
 from autograph.operators.symbolic import symbolic
-from autograph.standard_library import bisection, heaps, lists
+from autograph.standard_library import bisection, heaps, lists, numbers
 from autograph.standard_library.deques import Deque
 from runtime import nest
 from runtime.context import ctx
@@ -155,6 +155,7 @@ def install() -> None:
         method, of_list = getattr(StagedList, name), getattr(list, name)
         OVERLOADS[method] = _of_structures(getattr(lists, name), method)
         OVERLOADS[of_list] = _of_known(getattr(lists, name), of_list)
+    OVERLOADS[pow] = functools.partial(pow_, from_text(numbers.power_modulo))
     kind: Any = StagedList
     equal, less, less_equal = (lists.equal, operator.eq), (lists.less, operator.lt), (lists.less_equal, operator.le)
     kind.__eq__, kind.__ne__ = _compared(*equal), _compared(*equal, is_negated=True)

@@ -21,7 +21,7 @@ from runtime.autodiff.calls import is_differentiable
 from runtime.autodiff.tape import GradientTape
 from runtime.context import ctx, init_scope
 from runtime.dataclass import dataclass
-from runtime.ops.control import result_types, results_of
+from runtime.ops.control import called_later, result_types, results_of
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.ops.elementwise.elementary import cast
@@ -139,7 +139,7 @@ def py_function(func: Callable | None = None, inp: Any = None, Tout: Any = None,
     if ctx.builder is None:
         outputs = _call(func, tensors, types)  # the tapes that are open see what it does
     else:
-        outputs = list(apply(PY_FUNCTION, tensors, {"function": func, "types": types})[:-1])
+        outputs = list(apply(PY_FUNCTION, tensors, {"function": called_later(func), "types": types})[:-1])
     if several:
         return outputs
     return outputs[0] if outputs else None

@@ -182,7 +182,9 @@ class _Writer:
             self._node(node, depth, loops)
             # Big intermediates are freed as early as in eager code.
             dead = [v for v in dict.fromkeys(node.inputs) if last[v] is node and v not in kept and _is_big(v)]
-            owned = [self._names[v].text for v in dead if v.node is not None and self._names[v].text.startswith("v")]
+            living = {self._names[v].text for v in node.outputs if v in self._names}  # what was written to in place
+            texts = [self._names[v].text for v in dead if v.node is not None]
+            owned = [text for text in texts if text.startswith("v") and text not in living]
             if owned:
                 self._line(depth, f"{' = '.join(owned)} = None")
         return [self._names[v] for v in graph.outputs]

@@ -341,6 +341,21 @@ def print_(
 # `py_function`, which has a gradient, is in runtime/autodiff/python_calls.py.
 
 
+# What a trace keeps of a function that the program will call.
+_guard: Callable[[Callable], Callable] = lambda function: function  # noqa: E731
+
+
+def install_guard(guard: Callable[[Callable], Callable]) -> None:
+    """Sets what looks at the functions that programs call when they run; the operators do so."""
+    global _guard
+    _guard = guard
+
+
+def called_later(function: Callable) -> Callable:
+    """What a trace keeps of a function that the program will call."""
+    return function if ctx.builder is None else _guard(function)
+
+
 def results_of(function: Callable, arguments: Sequence[Any], count: int) -> list[Any]:
     """What `function(*arguments)` returns, as a list. Raises InvalidArgumentError unless it has `count` values."""
     result = function(*arguments)
@@ -409,7 +424,7 @@ def numpy_function(
         return functools.partial(_host_decorated, Tout=Tout)
     several, types = result_types(func, Tout)
     tensors = [convert_to_tensor(v) for v in (() if inp is None else inp)]
-    outputs = apply(HOST_CALL, tensors, {"function": func, "types": types})
+    outputs = apply(HOST_CALL, tensors, {"function": called_later(func), "types": types})
     if several:
         return list(outputs)
     return outputs[0] if outputs else None

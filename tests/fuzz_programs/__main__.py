@@ -1,6 +1,6 @@
 """Random Python programs: eager execution beside the staged function, with gradients, for as long as asked.
 
-    python -m tests.fuzz_programs [--minutes 10] [--seed 0] [--compiled-every 5] [--rows]
+    python -m tests.fuzz_programs [--minutes 10] [--seed 0] [--compiled-every 5] [--rows | --kinds]
 
 Each program is written from a seed of its own and run at five points: values, errors and gradients by its arguments
 must agree. Every fifth is also compiled (`jit_compile=True`) and run in the default mode until native code takes over.
@@ -19,6 +19,7 @@ import time
 import traceback
 
 from tests.fuzz_programs.compare import Difference, check, forget, shrink
+from tests.fuzz_programs.kinds import random_kinds_program
 from tests.fuzz_programs.rows import random_rows_program
 from tests.fuzz_programs.writer import PRELUDE, random_program
 
@@ -33,8 +34,9 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=0, metavar="N", help="end after so many differences")
     parser.add_argument("--refusals", action="store_true", help="print a program for each kind of refusal")
     parser.add_argument("--rows", action="store_true", help="programs with lists of lists, dictionaries, objects")
+    parser.add_argument("--kinds", action="store_true", help="programs with classes, enums, strings, state of helpers")
     options = parser.parse_args()
-    write = random_rows_program if options.rows else random_program
+    write = random_rows_program if options.rows else random_kinds_program if options.kinds else random_program
     end = time.monotonic() + 60.0 * options.minutes
     seed, counts, failed = options.seed, collections.Counter[str](), []
     while True:

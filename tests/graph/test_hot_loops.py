@@ -77,6 +77,18 @@ def unchanged(n):
     return kept
 
 
+def extended(n):
+    """Two elements a trip, with a gradient: the second write follows the first in place."""
+    x = ag.range(ag.cast(n, ag.float32))
+    found = [0.5]
+    with ag.GradientTape() as tape:
+        tape.watch(x)
+        for v in x:
+            found.extend([v, v * 2.0])
+        y = ag.stack(found)
+    return y, tape.gradient(y, x)
+
+
 def sieve(n):
     """A list that inner loops and branches write."""
     composite, primes = [False] * 40, [0]
@@ -148,7 +160,7 @@ def slope_through_a_list(n):
 LISTS = [sieve, rows, earlier_contents, both_kept, exchanged, slope_through_a_list]
 
 
-@pytest.mark.parametrize("function", [nested, swapping, arrays, slope, unchanged, *LISTS])
+@pytest.mark.parametrize("function", [nested, swapping, arrays, slope, unchanged, extended, *LISTS])
 @pytest.mark.parametrize("trips", [0, 1, 30])
 def test_results_are_those_of_the_nodes(function, trips):
     expected = outcome(function, trips, until=1 << 60)

@@ -1,5 +1,7 @@
 """Random programs with lists, dictionaries, objects, `try`, `with`, `match`: staged they do what they do eagerly.
 
+So do those with enums, classes, strings and the state of helpers.
+
 `RANDOM_PROGRAMS=500 pytest tests/operators/test_random_python_programs.py` tries that many; `python -m
 tests.fuzz_programs --minutes N` goes on for longer, and makes small what differs.
 """
@@ -11,6 +13,7 @@ import os
 import pytest
 
 from tests.fuzz_programs.compare import Difference, check, forget, shrink
+from tests.fuzz_programs.kinds import random_kinds_program
 from tests.fuzz_programs.writer import PRELUDE, random_program
 
 COUNT = int(os.environ.get("RANDOM_PROGRAMS", "0")) or 40
@@ -20,6 +23,14 @@ COUNT = int(os.environ.get("RANDOM_PROGRAMS", "0")) or 40
 def test_staged_as_eager(seed):
     try:
         check(random_program(seed), compiled=seed % 20 == 0)
+    finally:
+        forget()
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_what_is_no_number(seed):
+    try:
+        check(random_kinds_program(seed), compiled=seed % 20 == 0)
     finally:
         forget()
 

@@ -123,6 +123,13 @@ def powers_with_a_modulus(n):
     return pow(n, 30, 1000), pow(3, n, 7), pow(-n, 3, 5), pow(n, 3, -5), round(n * 25, -1), round(n, 2)
 
 
+@case((i32(4),), (i32(7),))
+def powers_whose_products_need_128_bits(n):
+    n = int(n)
+    large = pow(n + 10**12, 5, 10**15 + 37), pow(-n, 2**40 + n, 2**62 + 1), pow(n, 10**9, -(10**17) - n)
+    return (*large, pow(n, -1, 1009), pow(n, -3, 10**12 + 39), pow(n, -1, 1))
+
+
 @case((np.array([2, -1, 2, 5, -7, 1], i32), i32(2)))
 def order(xs, n):
     return rows(sorted(xs, key=lambda x: x * x % 4)), rows(sorted([n, 1, n * 2], reverse=True))
@@ -205,12 +212,39 @@ def test_every_function_of_math(name):
         (lambda n: list(zip(range(n + 1), range(n), strict=True)), "argument 2 is shorter than argument 1"),
         (lambda n: max([x for x in range(n)]), "empty"),
         (lambda n: pow(n, 2, n), "cannot be 0"),
+        (lambda n: pow(int(n) + 2, -1, 4), "not invertible"),
     ],
 )
 def test_fails_when_the_program_runs(function, message):
     with pytest.raises(ValueError, match=message):
         ag.function(function)(ag.constant(0))
     assert len(np.shape(ag.function(lambda n: list(range(0, 3, n)))(ag.constant(2)))) == 1
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_power_of_tensors_with_a_large_modulus(jit_compile):
+    power = ag.function(pow, jit_compile=jit_compile)
+    given = 123456789012345, 2**60 + 5, 2**61 - 1
+    assert int(power(*[ag.constant(each, ag.int64) for each in given])) == pow(*given)
+    several = ag.constant([2, 3], ag.int64)
+    assert power(several, several, several + 5).numpy().tolist() == [4, 3]
+    with pytest.raises(ag.errors.InvalidArgumentError, match="needs a modulus below"):
+        power(several, several, several + 2**40)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("divide", [lambda n: 7 // n, lambda n: 7 % n, lambda n: divmod(7, n)])
+def test_an_integer_division_by_zero_is_pythons_error_too(divide, jit_compile):
+    @ag.function(jit_compile=jit_compile)
+    def run(t):
+        n = 0
+        for _ in t:
+            n += 1
+        return divide(n - 3)
+
+    for error in (ZeroDivisionError, ag.errors.InvalidArgumentError):
+        with pytest.raises(error, match="Integer division by zero"):
+            run(ag.constant([1.0, 2.0, 3.0]))
 
 
 def test_the_length_of_a_tuple_must_be_known():

@@ -122,7 +122,7 @@ def test_an_attribute_that_a_branch_makes_is_missing_where_the_branch_was_not_ta
         pass
 
     @ag.function
-    def run(x):
+    def run(x, has_default):
         box = Box()
 
         def put():
@@ -130,11 +130,13 @@ def test_an_attribute_that_a_branch_makes_is_missing_where_the_branch_was_not_ta
 
         if x > 0.0:
             put()
-        return getattr(box, "n", 0)
+        return getattr(box, "n", 0) if has_default else box.n
 
-    assert int(run(ag.constant(1.0))) == 5
+    for has_default in (False, True):
+        assert int(run(ag.constant(1.0), has_default)) == 5
+    assert int(run(ag.constant(-1.0), True)) == 0
     with pytest.raises(AttributeError, match=r"'box\.n' has no value"):
-        run(ag.constant(-1.0))
+        run(ag.constant(-1.0), False)
 
 
 def test_a_numpy_array_that_a_helper_writes_to_is_refused_at_its_line():

@@ -332,7 +332,7 @@ class _Reductions:
             if node.op.name == "reduce_mean" and not node.outputs[0].dtype.is_floating:
                 message = "Integer division by zero: the mean of no elements [Op:Mean]"
                 self.low.fail_when(
-                    product(self.nest.dims).compare("==", 0), "InvalidArgumentError", message, node, (), "Mean"
+                    product(self.nest.dims).compare("==", 0), "DivisionByZeroError", message, node, (), "Mean"
                 )
 
     def _define_single(self, node: Node, total: ir.Expr) -> None:

@@ -316,7 +316,7 @@ def checks(node: Node, known: Sequence[Range | None], name_of: Callable[[Value],
     found = []
     if op.divisor is not None and may_be(known[op.divisor], 0, 0):
         is_zero = name_of(node.inputs[op.divisor]).compare("==", 0)
-        found.append(Check(is_zero, "InvalidArgumentError", f"Integer division by zero [Op:{op.label}]"))
+        found.append(Check(is_zero, "DivisionByZeroError", f"Integer division by zero [Op:{op.label}]"))
     if op.exponent is not None and may_be(known[op.exponent], None, -1) and not node.outputs[0].dtype.is_unsigned:
         message = f"Integers to negative integer powers are not allowed [Op:{op.label}]"
         found.append(Check(name_of(node.inputs[op.exponent]).compare("<", 0), "InvalidArgumentError", message))

@@ -199,7 +199,7 @@ def _mean_kernel(x: Any, axis: Axis, keepdims: bool) -> Any:
     # TensorFlow divides integers rounding towards zero.
     count = x.size // builtins.max(1, total.size)
     if count == 0:
-        raise errors.InvalidArgumentError("Integer division by zero: the mean of no elements [Op:Mean]")
+        raise errors.DivisionByZeroError("Integer division by zero: the mean of no elements [Op:Mean]")
     return np.trunc(total / count).astype(x.dtype)[()]
 
 

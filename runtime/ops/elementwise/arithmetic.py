@@ -108,7 +108,7 @@ def _grad_squared_difference(op: Any, dy: Any) -> Sequence[Any]:
 
 def _need_divisor(x: Any, y: Any) -> None:
     if y.dtype.kind in "iu" and not (y.all() if y.ndim else y) and x.size:  # no elements: nothing is divided
-        raise errors.InvalidArgumentError("Integer division by zero")
+        raise errors.DivisionByZeroError("Integer division by zero")
 
 
 def _floordiv(x: Any, y: Any) -> Any:
@@ -208,7 +208,8 @@ _divide = binary(
 )  # fmt: skip
 floordiv = binary(
     "floordiv", _floordiv, _quotient("np.floor({0} / {1})", "({0} // {1})"),
-    "x / y rounded to the next integer below. Raises InvalidArgumentError for an integer division by zero.",
+    "x / y rounded to the next integer below. Raises InvalidArgumentError, which is a ZeroDivisionError too, for an"
+    " integer division by zero.",
     lambda op, dy: (None, None), samples=_NONZERO, cheap=True, label="FloorDiv", divisor=1,
 )  # fmt: skip
 floormod = binary(
@@ -220,7 +221,8 @@ floormod = binary(
 truncatediv = binary(
     "truncatediv", _truncatediv,
     _quotient("np.trunc({0} / {1})", "({T}({0} // {1}) + {T}(({0} % {1} != 0) and (({0} < 0) != ({1} < 0))))"),
-    "x / y rounded towards zero. Raises InvalidArgumentError for an integer division by zero.",
+    "x / y rounded towards zero. Raises InvalidArgumentError, which is a ZeroDivisionError too, for an"
+    " integer division by zero.",
     lambda op, dy: (None, None), samples=_NONZERO, cheap=True, label="TruncateDiv", divisor=1,
 )  # fmt: skip
 pow = binary(
