@@ -7,8 +7,8 @@ from typing import Any
 from autograph.errors import StagingError
 from autograph.operators.containers import conversions
 from autograph.operators.frame import Frame
-from autograph.operators.restored_numbers import restore_numbers
 from autograph.operators.raising import check_refused
+from autograph.operators.restored_numbers import restore_numbers
 from autograph.operators.standard_library import leave_deques, makes_deques
 
 
