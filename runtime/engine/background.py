@@ -111,11 +111,6 @@ class Worker:
             self._condition.notify_all()
             return True
 
-    def hasten(self) -> None:
-        """Looks at once whether a job is due."""
-        with self._condition:
-            self._condition.notify_all()
-
     def is_compiling(self, step: Step) -> bool:
         """Whether an urgent job is running or will run next."""
         with self._condition:

@@ -44,10 +44,6 @@ Call = Callable[[Sequence[Any]], "list[Any]"]
 # callable that uses the kernels so far, or None. Returns the graph as a callable, or None if no part of it is native.
 Compilation = Generator["Call | None", None, "Call | None"]
 
-# A call that is interpreted while its graph is compiled takes twice as long, and so does the compiler: they take turns
-# with Python's lock. Once compiling is due, a call waits for it instead, if that probably takes at most this many times
-# as long as the call before took, and no longer than that.
-_WORTH_WAITING = 10
 _LOCK_TIMEOUT = 0.03  # seconds to wait while another thread loads a kernel from the cache
 
 
@@ -94,7 +90,6 @@ class Executable:
         self.jit_compile = jit_compile
         self.warned: set[str] = set() if warned is None else warned
         self.spent = 0.0  # seconds of the processor on the interpreter so far
-        self._latest = 0.0  # seconds that the latest call took there
         self._call: Call | None = None
         self._work: Compilation | None = None  # the background thread's unfinished compilation
         self._partly: Call | None = None  # the callable that uses its kernels so far
@@ -102,7 +97,6 @@ class Executable:
         self.compile_seconds = 0.0  # of the processor, that compiling it has taken so far
         self._lock = threading.Lock()
         self._requested = False
-        self._ended: threading.Event | None = None  # set when the background thread has ended, for a call that waits
         self._loops: dict[int, Loop] = {}
         self.failure: str | None = None  # the text of the warning, if compilation failed
         self.placed: dict[Any, Any] = {}  # GPU -> the graph compiled for it (`placed_graph.py`)
@@ -149,28 +143,16 @@ class Executable:
                         return self(inputs)
                     background.worker.submit(self.compile_step, gain=self.gain)
                     return self._interpret_timed(inputs)
-        if self._ended is None and self._is_worth_waiting_for():
-            self._ended = threading.Event()
-            background.worker.hasten()
-            if self._call is None:
-                self._ended.wait(_WORTH_WAITING * self._latest)
-            if self._call is not None:
-                return self._call(inputs)
         return self._interpret_timed(inputs)
-
-    def _is_worth_waiting_for(self) -> bool:
-        """Whether the background thread is compiling, or should be, and the next call gains by waiting for it."""
-        return 0 < self._cost <= _WORTH_WAITING * self._latest and self.spent >= threshold(self._cost)
 
     def _interpret_timed(self, inputs: Sequence[Any]) -> list[Any]:
         with background.worker.held_back(only_early=True), native:
-            start, began = time.thread_time(), time.monotonic()  # other programs slow the compiler down as well
+            start = time.thread_time()  # other programs slow the compiler down as well
             try:
                 partly = self._partly
                 return interpret(self.graph, inputs, self._accelerator()) if partly is None else partly(inputs)
             finally:
                 self.spent += time.thread_time() - start
-                self._latest = time.monotonic() - began
 
     def gain(self) -> float:
         """The priority of compilation: interpretation time so far, which predicts more, in units of the time that
@@ -247,7 +229,6 @@ class Executable:
         except Exception as error:
             self._error = error
             settings.note_background_error(error)
-            self._end_waiting()
             return False
         if unfinished:
             return True
@@ -256,16 +237,10 @@ class Executable:
             if self._call is None:
                 self._call = call if call is not None else self._interpret
             self._partly = None
-        self._end_waiting()
         if graph_cache.lookup(self.graph) is None:  # otherwise later processes load the whole graph's kernel
             for loop in list(self._loops.values()):
                 loop.prepare()
         return False
-
-    def _end_waiting(self) -> None:
-        ended = self._ended
-        if ended is not None:
-            ended.set()
 
     def _guarded(self, compile_it: Callable[[], Call | None], waits: bool = False) -> Call | None:
         """waits: a call is waiting."""

@@ -69,51 +69,6 @@ def test_answers_at_once_and_compiles_aside() -> None:
     assert result[0].dtype == np.float32
 
 
-def called_once(**state: float) -> tuple[Executable, Any]:
-    """A function as it is after a call, or as if after some, and its result."""
-    run = Executable(build(logistic, [F32, I32]))
-    result = run([START, TRIPS])
-    for name, value in state.items():
-        setattr(run, name, value)
-    return run, result
-
-
-def test_a_call_waits_for_a_compiler_that_is_due(monkeypatch: Any, empty_cache: None) -> None:
-    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
-    with background.worker.held_back():
-        run, expected = called_once(_cost=1e-3, spent=1.0, _latest=1e3)
-    monkeypatch.setattr(run, "_interpret_timed", lambda inputs: pytest.fail("interpreted"))
-    assert run([START, TRIPS]) == expected
-    assert run.is_native
-    assert wait_for_background(60)
-
-
-@pytest.mark.parametrize("state", [{"_cost": 1e3}, {"spent": 0.0}, {"_latest": 1e-9}, {"_cost": 0.0}])
-def test_a_call_that_would_not_gain_does_not_wait(monkeypatch: Any, empty_cache: None, state: dict[str, float]) -> None:
-    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
-    with background.worker.held_back():
-        run, expected = called_once(**{"_cost": 1e-3, "spent": 1.0, "_latest": 1e3, **state})
-        assert run([START, TRIPS]) == expected  # a wait would last for ever
-        assert run._ended is None
-    assert wait_for_background(60)
-    assert run.is_native
-
-
-def test_a_call_that_waited_in_vain_is_interpreted_and_the_next_does_not_wait(
-    monkeypatch: Any, empty_cache: None
-) -> None:
-    monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
-    with background.worker.held_back():
-        run, expected = called_once(_cost=1e-3, spent=1.0, _latest=1e-3)
-        assert run([START, TRIPS]) == expected
-        waited = run._ended
-        assert waited is not None and not waited.is_set() and not run.is_native
-        run._latest = 1e6  # a second wait would last for ever
-        assert run([START, TRIPS]) == expected
-    assert wait_for_background(60)
-    assert waited.is_set() and run.is_native
-
-
 def test_the_compiler_lets_the_call_that_asks_for_it_finish(monkeypatch: Any) -> None:
     monkeypatch.setattr(background, "START_TIMEOUT", 60.0)
     worker, began = background.Worker(), threading.Event()
