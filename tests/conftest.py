@@ -54,13 +54,11 @@ def no_compilations_left():
     from runtime.engine import background
     from runtime.engine.executable import Executable
 
-    worker = background.worker
-    with worker._condition:
-        for job in worker._jobs[:]:
-            owner = getattr(job.step, "__self__", None)
-            if isinstance(owner, Executable):
-                worker._jobs.remove(job)
-                owner._requested = False
+    def is_compilation(step):
+        return isinstance(getattr(step, "__self__", None), Executable)
+
+    for step in background.worker.withdraw(is_compilation):
+        step.__self__._requested = False
 
 
 # --- the facade ------------------------------------------------------------------------------------------------------

@@ -111,6 +111,14 @@ class Worker:
             self._condition.notify_all()
             return True
 
+    def withdraw(self, is_chosen: Callable[[Step], bool]) -> list[Step]:
+        """Takes waiting jobs that aren't urgent out of the queue. Returns their steps."""
+        with self._condition:
+            found = [job for job in self._jobs if is_chosen(job.step)]
+            self._jobs = [job for job in self._jobs if job not in found]
+            self._condition.notify_all()
+        return [job.step for job in found]
+
     def is_compiling(self, step: Step) -> bool:
         """Whether an urgent job is running or will run next."""
         with self._condition:
@@ -154,6 +162,8 @@ class Worker:
                     self._wait_for_calls(QUIET if was_idle else 0.0)
                     if self._closed:
                         return
+                    if not self._jobs and not self._urgent:  # withdrawn meanwhile
+                        continue
                     was_idle = bool(self._urgent)
                     job = None if self._urgent else max(self._jobs, key=lambda each: each.gain())
                     step = self._current = self._urgent.popleft() if job is None else job.step

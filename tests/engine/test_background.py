@@ -17,6 +17,29 @@ def test_jobs_that_somebody_waits_for_do_not_each_wait_for_a_call_that_goes_on()
     worker.close()
 
 
+def test_jobs_are_withdrawn_while_the_thread_waits_for_a_call():
+    worker, done = Worker(), []
+
+    def first():
+        done.append("first")
+
+    def second():
+        done.append("second")
+
+    with worker.held_back():
+        worker.submit(first)
+        worker.submit(second)
+        assert worker.withdraw(lambda step: step is first) == [first]
+    assert worker.wait(60)
+    with worker.held_back():
+        worker.submit(first)
+        assert worker.withdraw(lambda step: True) == [first]  # none is left
+    worker.submit(second)
+    assert worker.wait(60)
+    assert done == ["second", "second"]
+    worker.close()
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_no_error_of_a_job_ends_the_thread(error, monkeypatch):
     worker, done, told = Worker(), [], []
