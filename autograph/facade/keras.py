@@ -48,7 +48,6 @@ class LazyKeras(ModuleType):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.__path__: list[str] = []
         self.__spec__ = ModuleSpec(name, None, origin="autograph", is_package=True)
 
     def load(self) -> ModuleType:
