@@ -13,5 +13,10 @@ def dimension_value(dimension: Any) -> int | None:
 
 
 def dimension_at_index(shape: TensorShape, index: int) -> int | None:
-    """The size of a shape's dimension, None where it or the rank isn't known. Raises IndexError for one too few."""
+    """The size of a shape's dimension, None where it or the rank isn't known.
+
+    Raises TypeError if `shape` isn't a TensorShape, IndexError if it has no such dimension.
+    """
+    if not isinstance(shape, TensorShape):
+        raise TypeError(f"shape must be a TensorShape, got {type(shape).__name__}: write tf.TensorShape(...)")
     return None if shape.rank is None else dimension_value(shape[index])
