@@ -1,5 +1,6 @@
 """What all the tests share."""
 
+import gc
 import os
 import signal
 import sys
@@ -89,6 +90,9 @@ def _put_facade_back():
 
 
 def pytest_collection_finish():
+    # Some hundred tests collect garbage: not among pytest's own objects, of which there are millions by now.
+    gc.collect()
+    gc.freeze()
     if "autograph" in sys.modules:
         _put_facade_away()
 
