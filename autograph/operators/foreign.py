@@ -70,7 +70,9 @@ def answer_of_foreign(value: Any) -> Callable[[Any], Any] | None:
 
 def reaches_context(value: Any) -> bool:
     """Whether a value is a function by which code reaches the context of decimal numbers."""
-    return isinstance(value, BuiltinFunctionType) and value.__module__ == "decimal" and "context" in value.__name__
+    # Since Python 3.14 the module is `_decimal`.
+    is_of_decimal = isinstance(value, BuiltinFunctionType) and value.__module__ in ("decimal", "_decimal")
+    return is_of_decimal and "context" in value.__name__
 
 
 def of_current_context(function: Any) -> Any:
