@@ -12,7 +12,7 @@ from typing import Any
 from autograph.convert.api import to_code
 from autograph.display import side_by_side
 from autograph.errors import AutographError
-from autograph.function.polymorphic import Function
+from autograph.function.polymorphic import Function, python_function_of
 from runtime.python_text import python_ast
 
 
@@ -92,7 +92,7 @@ def _run(shell: Any, cell: str) -> Any:
 
 def beside(function: Any) -> str:
     """A function's source and its converted source, in two columns, or the reason why it isn't converted."""
-    original = function.python_function if isinstance(function, Function) else function
+    original = python_function_of(function)
     try:
         source = textwrap.dedent(inspect.getsource(original))
         return side_by_side(source, to_code(original))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from autograph.function.polymorphic import Function
+from autograph.function.polymorphic import Function, python_function_of, traced
 from runtime.dtypes import as_dtype
 from runtime.signatures import signature_of
 from runtime.spec import TensorSpec
@@ -46,7 +46,7 @@ def vectorize(
 
 
 def _ufunc(function: Callable[..., Any], dtypes: Sequence[str], identity: int | None) -> np.ufunc:
-    python = function.python_function if isinstance(function, Function) else function
+    python = python_function_of(function)
     name = getattr(python, "__name__", type(python).__name__)
     parameters = list(signature_of(python).parameters.values())
     fixed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -55,13 +55,13 @@ def _ufunc(function: Callable[..., Any], dtypes: Sequence[str], identity: int | 
         raise TypeError(f"a ufunc takes a fixed number of numbers, but the parameters of {name} are ({shown})")
     if identity not in _IDENTITIES:
         raise ValueError(f"the identity of a ufunc is 0, 1 or None, not {identity!r}")
-    traced = function if isinstance(function, Function) else Function(function)
+    of_tensors = traced(function)
     loops, codes = [], b""
     for given in dtypes:
         given = given * len(parameters) if len(given) == 1 else given
         if len(given) != len(parameters):
             raise TypeError(f"{name} takes {len(parameters)} numbers, but {given!r} names {len(given)} dtypes")
-        loaded = _elementwise(traced, given)
+        loaded = _elementwise(of_tensors, given)
         loops.append(_loop(loaded))
         codes += bytes(np.dtype(each.slot.dtype.as_numpy_dtype).num for each in (*loaded.parameters, *loaded.results))
     return _made(name, python.__doc__ or "", loops, codes, len(parameters), _IDENTITIES[identity])

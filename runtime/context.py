@@ -36,6 +36,28 @@ class Recorder(Protocol):
     def mark(self) -> Callable[[], None]: ...
 
 
+class PassiveRecorder:
+    """A recorder that tracks nothing and keeps nothing. Subclasses define `builder`, and what they want to see."""
+
+    def is_tracking(self, tensor: Any) -> bool:
+        return False
+
+    def takes_slices(self, tensor: Any) -> bool:
+        return False
+
+    def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
+        pass
+
+    def record_read(self, variable: Any, value: Any) -> None:
+        pass
+
+    def extend(self, node: Any, result: Any) -> None:
+        pass
+
+    def mark(self) -> Callable[[], None]:
+        return lambda: None
+
+
 class Context(threading.local):
     """Per-thread state.
 

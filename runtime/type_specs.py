@@ -1,4 +1,4 @@
-"""`ag.TypeSpec` and `ag.CompositeTensor`: values made of tensors whose classes programs write, with specs of their own.
+"""`tf.TypeSpec` and `CompositeTensor`: values made of tensors whose classes programs write, with specs of their own.
 
     class IntervalSpec(TypeSpec):                        class Interval(CompositeTensor):
         value_type = property(lambda self: Interval)         _type_spec = property(lambda self: IntervalSpec(...))

@@ -648,3 +648,13 @@ def function(
         )
 
     return decorate if func is None else decorate(func)
+
+
+def traced(function: Callable[..., Any]) -> Function:
+    """An `ag.function`: this one, or one of this Python function."""
+    return function if isinstance(function, Function) else Function(function)
+
+
+def python_function_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The Python function of an `ag.function`; any other one itself."""
+    return function.python_function if isinstance(function, Function) else function

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from autograph.c_library import load
-from autograph.function.polymorphic import Function
+from autograph.function.polymorphic import Function, python_function_of, traced
 from autograph.interop.programs import owned
 from autograph.operators.calls import converted_argument
 from autograph.transforms import grad, hessian, hvp, jacfwd, jacrev, jvp, value_and_grad, vmap
@@ -255,8 +255,7 @@ def integrand(function: Callable[..., Any]) -> scipy.LowLevelCallable:
     """
     from runtime.codegen.export import loaded
 
-    python = function.python_function if isinstance(function, Function) else function
-    count = len(signature_of(python).parameters)
+    count = len(signature_of(python_function_of(function)).parameters)
     call = _scalar_call(function, [TensorSpec([], float64)] * count, "an integrand")
     address = loaded.integrand(call, count)
     kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, ctypes.POINTER(ctypes.c_double))
@@ -281,8 +280,7 @@ def window_function(function: Callable[..., Any]) -> scipy.LowLevelCallable:
 def _scalar_call(function: Callable[..., Any], specs: Sequence[TensorSpec], role: str) -> Any:
     from runtime.codegen.export.loaded import Call
 
-    traced = function if isinstance(function, Function) else Function(function)
-    concrete = traced.get_concrete_function(*specs)
+    concrete = traced(function).get_concrete_function(*specs)
     if concrete.structured_outputs != TensorSpec([], float64):
         raise TypeError(
             f"{role} gives one float64 number, but {concrete.graph.name} gives {concrete.structured_outputs}"

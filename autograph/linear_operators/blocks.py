@@ -9,10 +9,17 @@ from typing import Any
 
 import autograph as ag
 from autograph.linear_operators.base import HINTS, LinearOperator, hints_of, last_two_swapped
-from autograph.linear_operators.parts import all_are, batch_shape, batch_shape_tensor, common_dtype, same_batch
+from autograph.linear_operators.parts import (
+    OfOperators,
+    all_are,
+    batch_shape,
+    batch_shape_tensor,
+    common_dtype,
+    same_batch,
+)
 
 
-class LinearOperatorBlockDiag(LinearOperator):
+class LinearOperatorBlockDiag(OfOperators):
     """Operators along a diagonal of blocks.
 
     A product or solution takes a tensor of all rows, or a list with the rows of each block, and gives the same.
@@ -43,15 +50,6 @@ class LinearOperatorBlockDiag(LinearOperator):
             dtype, name=name or "_ds_".join(each.name for each in self._operators), parameters=parameters,
             **dict(zip(HINTS, hints)),
         )  # fmt: skip
-
-    @property
-    def operators(self) -> list[LinearOperator]:
-        """The blocks."""
-        return self._operators
-
-    @property
-    def _experimental_parameter_ndims_to_matrix_ndims(self) -> dict[str, Any]:
-        return {"operators": 0}
 
     def _block_range_dimensions(self) -> list[int | None]:
         return [each.range_dimension for each in self._operators]

@@ -11,6 +11,7 @@ import autograph as ag
 from autograph.linear_operators.base import (
     HINTS,
     LinearOperator,
+    conjugated,
     hints_of,
     last_two_swapped,
     makes,
@@ -24,11 +25,20 @@ from autograph.linear_operators.elementary import (
     LinearOperatorZeros,
 )
 from autograph.linear_operators.matrices import LinearOperatorFullMatrix, LinearOperatorLowerTriangular
-from autograph.linear_operators.parts import all_are, batch_shape, batch_shape_tensor, common_dtype, same_batch, spread
+from autograph.linear_operators.parts import (
+    OfOperator,
+    OfOperators,
+    all_are,
+    batch_shape,
+    batch_shape_tensor,
+    common_dtype,
+    same_batch,
+    spread,
+)
 
 
 @makes("adjoint")
-class LinearOperatorAdjoint(LinearOperator):
+class LinearOperatorAdjoint(OfOperator):
     """The adjoint of an operator. Hints are those of the operator where they aren't given."""
 
     def __init__(
@@ -46,15 +56,6 @@ class LinearOperatorAdjoint(LinearOperator):
         super().__init__(
             operator.dtype, name=name or f"{operator.name}_adjoint", parameters=parameters, **dict(zip(HINTS, hints))
         )
-
-    @property
-    def operator(self) -> LinearOperator:
-        """The operator whose adjoint it is."""
-        return self._operator
-
-    @property
-    def _experimental_parameter_ndims_to_matrix_ndims(self) -> dict[str, Any]:
-        return {"operator": 0}
 
     def _shape(self) -> Any:
         shape = self._operator.shape
@@ -77,21 +78,16 @@ class LinearOperatorAdjoint(LinearOperator):
         return self._operator.solvevec(rhs, adjoint=not adjoint)
 
     def _determinant(self) -> Any:
-        found = self._operator.determinant()
-        return ag.math.conj(found) if self.dtype.is_complex else found
+        return conjugated(self._operator.determinant())
 
     def _log_abs_determinant(self) -> Any:
         return self._operator.log_abs_determinant()
 
     def _trace(self) -> Any:
-        found = self._operator.trace()
-        return ag.math.conj(found) if self.dtype.is_complex else found
+        return conjugated(self._operator.trace())
 
     def _to_dense(self) -> Any:
         return last_two_swapped(self._operator.to_dense())
-
-    def _cond(self) -> Any:
-        return self._operator.cond()
 
     def _linop_adjoint(self) -> LinearOperator:
         return self._operator
@@ -108,7 +104,7 @@ def _hints(operator: LinearOperator, given: tuple[bool | None, ...]) -> list[Any
 
 
 @makes("inverse")
-class LinearOperatorInversion(LinearOperator):
+class LinearOperatorInversion(OfOperator):
     """The inverse of an operator. Hints are those of the operator where they aren't given.
 
     Raises ValueError for an operator that is singular or not square, according to its hints.
@@ -136,15 +132,6 @@ class LinearOperatorInversion(LinearOperator):
             operator.dtype, None, True, adjoint, definite, True, name or f"{operator.name}_inv", parameters
         )
 
-    @property
-    def operator(self) -> LinearOperator:
-        """The operator whose inverse it is."""
-        return self._operator
-
-    @property
-    def _experimental_parameter_ndims_to_matrix_ndims(self) -> dict[str, Any]:
-        return {"operator": 0}
-
     def _shape(self) -> Any:
         return self._operator.shape
 
@@ -166,14 +153,11 @@ class LinearOperatorInversion(LinearOperator):
     def _eigvals(self) -> Any:
         return 1 / self._operator.eigvals()
 
-    def _cond(self) -> Any:
-        return self._operator.cond()
-
     def _linop_inverse(self) -> LinearOperator:
         return self._operator
 
 
-class LinearOperatorComposition(LinearOperator):
+class LinearOperatorComposition(OfOperators):
     """The product of operators, the first of which is applied last.
 
     Raises ValueError for no operators, or such whose dimensions don't fit, TypeError for different dtypes.
@@ -208,15 +192,6 @@ class LinearOperatorComposition(LinearOperator):
             dtype, None, is_non_singular, is_self_adjoint, is_positive_definite, is_square,
             name or "_o_".join(each.name for each in self._operators), parameters,
         )  # fmt: skip
-
-    @property
-    def operators(self) -> list[LinearOperator]:
-        """The factors."""
-        return self._operators
-
-    @property
-    def _experimental_parameter_ndims_to_matrix_ndims(self) -> dict[str, Any]:
-        return {"operators": 0}
 
     def _shape(self) -> Any:
         ends = [self._operators[0].range_dimension, self._operators[-1].domain_dimension]
@@ -301,7 +276,7 @@ def product(left: LinearOperator, right: LinearOperator) -> LinearOperator:
     return LinearOperatorComposition([left, right], **hints)
 
 
-class LinearOperatorKronecker(LinearOperator):
+class LinearOperatorKronecker(OfOperators):
     """The Kronecker product of operators. Raises ValueError for no operators, TypeError for different dtypes."""
 
     def __init__(
@@ -338,15 +313,6 @@ class LinearOperatorKronecker(LinearOperator):
             dtype, None, is_non_singular, is_self_adjoint, is_positive_definite, is_square,
             name or "_x_".join(each.name for each in self._operators), parameters,
         )  # fmt: skip
-
-    @property
-    def operators(self) -> list[LinearOperator]:
-        """The factors."""
-        return self._operators
-
-    @property
-    def _experimental_parameter_ndims_to_matrix_ndims(self) -> dict[str, Any]:
-        return {"operators": 0}
 
     def _shape(self) -> Any:
         ends = []
@@ -587,6 +553,5 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         scaled = ag.convert_to_tensor(self._u)
         if self._diag_update is not None:
             scaled = scaled * ag.convert_to_tensor(self._diag_update)[..., None, :]
-        v = ag.convert_to_tensor(self._v)
-        product_ = scaled * (ag.math.conj(v) if self.dtype.is_complex else v)
+        product_ = scaled * conjugated(ag.convert_to_tensor(self._v))
         return self._base_operator.diag_part() + ag.reduce_sum(product_, axis=-1)

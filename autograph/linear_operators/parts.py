@@ -10,6 +10,39 @@ import autograph as ag
 from autograph.linear_operators.base import LinearOperator
 
 
+class OfOperator(LinearOperator):
+    """Base of an operator made of another one."""
+
+    _operator: LinearOperator
+
+    @property
+    def operator(self) -> LinearOperator:
+        """The operator that it is made of."""
+        return self._operator
+
+    @property
+    def _experimental_parameter_ndims_to_matrix_ndims(self) -> dict[str, Any]:
+        return {"operator": 0}
+
+    def _cond(self) -> Any:
+        return self._operator.cond()
+
+
+class OfOperators(LinearOperator):
+    """Base of an operator made of several in a row."""
+
+    _operators: list[LinearOperator]
+
+    @property
+    def operators(self) -> list[LinearOperator]:
+        """The operators that it is made of."""
+        return self._operators
+
+    @property
+    def _experimental_parameter_ndims_to_matrix_ndims(self) -> dict[str, Any]:
+        return {"operators": 0}
+
+
 def all_are(operators: Sequence[LinearOperator], hint: str) -> bool:
     return all(getattr(each, hint) is True for each in operators)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from autograph.function.polymorphic import Function, functions_run_eagerly, run_functions_eagerly
+from autograph.function.polymorphic import Function, functions_run_eagerly, python_function_of, run_functions_eagerly
 from autograph.function.retracing import watched
 from autograph.naming import result_names
 from runtime import nest
@@ -79,7 +79,7 @@ def check_modes(
     Raises AssertionError that shows what differs in which mode; the error of the eager call if all modes raise one of
     its type.
     """
-    python = f.python_function if isinstance(f, Function) else f
+    python = python_function_of(f)
     name = getattr(python, "__name__", type(python).__name__)
     given = nest.map_structure(_as_argument, (list(args), dict(kwargs or {})))
     outcomes = {mode: _outcome(python, jit_compile, given, gradients) for mode, jit_compile in _MODES.items()}

@@ -23,7 +23,7 @@ from runtime import composites, nest
 from runtime.autodiff.calls import EagerCall, NodeCall
 from runtime.autodiff.reverse import REGION_RULES, Cotangents
 from runtime.autodiff.zeros import zeros_for
-from runtime.context import ctx
+from runtime.context import PassiveRecorder, ctx
 from runtime.errors import UnimplementedError
 from runtime.graph.builder import trace_region
 from runtime.graph.callers import user_span
@@ -89,28 +89,16 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-class _VariableWatcher:
+class _VariableWatcher(PassiveRecorder):
     """Records which trainable variables are read, and nothing else."""
 
     def __init__(self) -> None:
         self.builder = ctx.builder
         self.variables: dict[int, Any] = {}
 
-    def is_tracking(self, tensor: Any) -> bool:
-        return False
-
-    def takes_slices(self, tensor: Any) -> bool:
-        return False
-
-    def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
-        pass
-
     def record_read(self, variable: Any, value: Any) -> None:
         if variable.trainable and variable.dtype.is_differentiable:
             self.variables[id(variable)] = variable
-
-    def extend(self, node: Any, result: Any) -> None:
-        pass
 
     def mark(self) -> Callable[[], None]:
         before = dict(self.variables)

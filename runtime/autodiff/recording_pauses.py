@@ -14,12 +14,12 @@ just doesn't record what it would see, which other tapes do.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from runtime import errors
 from runtime.autodiff.calls import is_differentiable
-from runtime.context import ctx
+from runtime.context import PassiveRecorder, ctx
 from runtime.graph.ir import Graph, Node, Value
 from runtime.ops.rules import infer_same
 from runtime.ops.table import OpDef, Sample, register
@@ -47,7 +47,7 @@ def next_number() -> int:
     return next(_numbers)
 
 
-class Pause:
+class Pause(PassiveRecorder):
     """Sees each op that is added to the graph of a block or of blocks in it, as a tape does, and cuts its operands
     off."""
 
@@ -61,12 +61,6 @@ class Pause:
     @property
     def builder(self) -> Any:
         return ctx.builder if is_inside(ctx.builder, self._outer) else self._outer
-
-    def is_tracking(self, tensor: Any) -> bool:
-        return False
-
-    def takes_slices(self, tensor: Any) -> bool:
-        return False
 
     def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
         if ctx.moving_items:
@@ -92,15 +86,6 @@ class Pause:
         place = next(i for i in range(len(graph.nodes) - 1, -1, -1) if graph.nodes[i] is node)
         graph.nodes.insert(place, made)
         return made.outputs[0]
-
-    def record_read(self, variable: Any, value: Any) -> None:
-        pass
-
-    def extend(self, node: Any, result: Any) -> None:
-        pass
-
-    def mark(self) -> Callable[[], None]:
-        return lambda: None
 
 
 def is_inside(builder: Any, outer: Any) -> bool:

@@ -8,13 +8,13 @@ node, so it works on every tier, in loops and in gradients; in eager code a reco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from runtime import errors
-from runtime.context import ctx
+from runtime.context import PassiveRecorder, ctx
 from runtime.ops.convert import convert_to_tensor
 from runtime.ops.dispatch import apply
 from runtime.ops.rules import infer_same
@@ -81,16 +81,10 @@ def _is_quiet(op: Any) -> bool:
     return op.is_quiet or op.is_move
 
 
-class NumericsRecorder:
+class NumericsRecorder(PassiveRecorder):
     """Sees each op of eager code, as a tape does."""
 
     builder = None
-
-    def is_tracking(self, tensor: Any) -> bool:
-        return False
-
-    def takes_slices(self, tensor: Any) -> bool:
-        return False
 
     def record(self, op: Any, inputs: tuple, attrs: dict, outputs: tuple) -> None:
         if not isinstance(op, OpDef) or _is_quiet(op):
@@ -98,15 +92,6 @@ class NumericsRecorder:
         for index, tensor in enumerate(outputs):
             if getattr(tensor, "dtype", None) is not None and tensor.dtype.kind in CHECK.kinds:
                 _kernel(tensor._array, _description(op, inputs, index))
-
-    def record_read(self, variable: Any, value: Any) -> None:
-        pass
-
-    def extend(self, node: Any, result: Any) -> None:
-        pass
-
-    def mark(self) -> Callable[[], None]:
-        return lambda: None
 
 
 def checked(builder: Any, op: Any, inputs: Sequence[Any], outputs: tuple) -> tuple:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from tests.interop.functions import cube_root
 
 jax = pytest.importorskip("jax", reason="needs JAX: pip install -e '.[jax]'; python -m tests.interop")
 import jax.numpy as jnp  # noqa: E402
@@ -20,14 +21,6 @@ SLOPE, CURVATURE = A ** (-2 / 3) / 3, -2 / 9 * A ** (-5 / 3)
 def _x64():
     with jax.enable_x64(True):
         yield
-
-
-def cube_root(a):
-    """A loop whose trip count depends on the data."""
-    x = a
-    while ag.reduce_any(ag.abs(x * x * x - a) > 1e-12 * a):
-        x = x - (x * x * x - a) / (3.0 * x * x)
-    return x
 
 
 root = wrap(cube_root)

@@ -7,18 +7,11 @@ import numpy as np
 import pytest
 
 import autograph as ag
+from tests.interop.functions import cube_root
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install -e '.[torch]'; python -m tests.interop")
 wrap = ag.interop.torch.wrap
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-
-
-def cube_root(a):
-    """A loop whose trip count depends on the data."""
-    x = a
-    while ag.reduce_any(ag.abs(x * x * x - a) > 1e-12 * a):
-        x = x - (x * x * x - a) / (3.0 * x * x)
-    return x
 
 
 root = wrap(cube_root)
