@@ -268,11 +268,7 @@ def _failure_of(loaded: LoadedFunction) -> Any:
         message = np.zeros(room, np.uint8)
         if call(arguments, message.ctypes.data, room)[0] == misfit:
             raise ValueError(text)
-        shown = ""
-        for byte in message:
-            if byte == 0:
-                break
-            shown += chr(byte)
-        raise RuntimeError(shown)
+        # Joined, as numba 0.62 raises an empty text where a loop has assigned the variable.
+        raise RuntimeError("".join([chr(byte) for byte in message[: message.argmin()]]))
 
     return fail

@@ -560,8 +560,9 @@ class Frame:
         self._reach_waiting()
 
     def _hold_if_any(self, name: str | Way, value: Any) -> None:
-        """The same for an object of a class of C code, or one derived from it, which may have attributes, too."""
-        if type(value).__dictoffset__:
+        """The same for an object of a class of C code, or one derived from it, which may have attributes, too: a type
+        variable has room for them, but no way to them."""
+        if type(value).__dictoffset__ and attributes_of(value) is not None:
             self._hold(name, value)
 
     def _reach_class(self, kind: type) -> None:
