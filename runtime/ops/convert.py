@@ -58,6 +58,14 @@ def convert_to_tensor(
     return _convert(value, wanted)
 
 
+def convert_to_indices(value: Any) -> Tensor:
+    """`value` as a tensor of indices: an empty list holds integers here, where elsewhere it is one of float32."""
+    found = convert_to_tensor(value)
+    if isinstance(value, (list, tuple)) and found.dtype is dtypes.float32 and 0 in (found._shape or ()):
+        return convert_to_tensor(value, dtype_hint=dtypes.int32)
+    return found
+
+
 def constant(value: TensorLike, dtype: DTypeLike = None, shape: Any = None, name: str | None = None) -> Tensor:
     """A tensor of `value`, which must hold no symbolic tensors; with `shape`, reshaped to it or filled with one value.
 

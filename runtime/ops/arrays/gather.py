@@ -18,7 +18,7 @@ from runtime.ops.arrays.creation import range as range_
 from runtime.ops.arrays.joining import static_axis
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.arrays.slicing import add_at, index_of_axis
-from runtime.ops.convert import convert_to_tensor, fill_holes, operands, scalar_int
+from runtime.ops.convert import convert_to_indices, convert_to_tensor, fill_holes, operands, scalar_int
 from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import brackets, dims, product, shape_attr
@@ -179,7 +179,7 @@ def gather(
     Shape: params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:].
     Raises InvalidArgumentError for an index out of range.
     """
-    x, positions = convert_to_tensor(params), convert_to_tensor(indices)
+    x, positions = convert_to_tensor(params), convert_to_indices(indices)
     if positions.dtype.kind not in "iu":
         raise errors.DTypeError(f"indices must be integers, got {positions.dtype.name} [Op:GatherV2]")
     r = known_rank(x, "gather")
@@ -283,7 +283,7 @@ def one_hot(
     """
     if isinstance(indices, (np.ndarray, np.generic)) and indices.dtype.kind in "fb":
         indices = indices.astype(np.int64)
-    positions = convert_to_tensor(indices)
+    positions = convert_to_indices(indices)
     if positions.dtype.kind not in "iu":
         raise errors.DTypeError(f"indices of one_hot must be integers, got {positions.dtype.label} [Op:OneHot]")
     count = scalar_int(depth, "depth")

@@ -16,7 +16,7 @@ from runtime.ops.arrays.joining import concat, static_axis
 from runtime.ops.arrays.reduce import reduce_all, reduce_max
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
-from runtime.ops.convert import convert_to_tensor, int_list, operands, static_value
+from runtime.ops.convert import convert_to_indices, convert_to_tensor, int_list, operands, static_value
 from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import arithmetic
@@ -408,7 +408,7 @@ def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Te
 
     Raises InvalidArgumentError for a position that the shape doesn't have.
     """
-    at = convert_to_tensor(indices)
+    at = convert_to_indices(indices)
     sizes = [int(d) for d in np.reshape(np.asarray(static_value(convert_to_tensor(dims))), -1)]
     count = functools.reduce(operator.mul, sizes, 1)
     inside = reduce_all(call("logical_and", at >= 0, at < count))

@@ -19,7 +19,7 @@ from runtime.ops.arrays.gather import Slices
 from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.segments import unsorted_segment_sum
 from runtime.ops.arrays.shape_ops import reshape, shape
-from runtime.ops.convert import convert_to_tensor, fill_holes, operands, shape_args, static_value
+from runtime.ops.convert import convert_to_indices, convert_to_tensor, fill_holes, operands, shape_args, static_value
 from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.rules import blanks, brackets, dims, product, shape_attr
@@ -307,7 +307,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name
 
     batch_dims: leading dimensions that both have; the index vectors then index within a batch entry.
     """
-    x, at = convert_to_tensor(params), convert_to_tensor(indices)
+    x, at = convert_to_tensor(params), convert_to_indices(indices)
     if batch_dims:
         # The batch's own coordinates go in front of each index vector.
         lead = dims(at)[:-1]
@@ -327,12 +327,12 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name
 def scatter_nd(indices: TensorLike, updates: Any, shape: Any, name: str | None = None) -> Tensor:
     """Zeros of `shape` with `updates` added at the index vectors in the last dimension of `indices`."""
     attr, holes = shape_args(shape)
-    return apply(SCATTER_ND, (convert_to_tensor(indices), convert_to_tensor(updates), *holes), {"shape": attr})
+    return apply(SCATTER_ND, (convert_to_indices(indices), convert_to_tensor(updates), *holes), {"shape": attr})
 
 
 def _scatter(row: OpDef, tensor: Any, indices: Any, updates: Any) -> Any:
     x, values = operands(row.label, tensor, updates)
-    return apply(row, (x, convert_to_tensor(indices), values))
+    return apply(row, (x, convert_to_indices(indices), values))
 
 
 @deferrable
@@ -353,8 +353,8 @@ def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: Any,
     x, values = operands("TensorScatterSub", tensor, updates)
     if x.dtype.kind == "u":
         # Unsigned numbers have no negative; their difference wraps round like a sum with the complement.
-        return apply(SCATTER_ADD, (x, convert_to_tensor(indices), call("invert", values) + 1))
-    return apply(SCATTER_ADD, (x, convert_to_tensor(indices), -values))
+        return apply(SCATTER_ADD, (x, convert_to_indices(indices), call("invert", values) + 1))
+    return apply(SCATTER_ADD, (x, convert_to_indices(indices), -values))
 
 
 @deferrable
@@ -383,7 +383,7 @@ class IndexedSlices:
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self.values = convert_to_tensor(values)
-        self.indices = convert_to_tensor(indices)
+        self.indices = convert_to_indices(indices)
         self.dense_shape = None if dense_shape is None else convert_to_tensor(dense_shape)
 
     @classmethod

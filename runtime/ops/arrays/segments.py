@@ -18,7 +18,7 @@ from runtime.ops.arrays.creation import range as range_
 from runtime.ops.arrays.reduce import reduce_all, reduce_max
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
-from runtime.ops.convert import convert_to_tensor, fill_holes, operands, scalar_int, static_value
+from runtime.ops.convert import convert_to_indices, convert_to_tensor, fill_holes, operands, scalar_int, static_value
 from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.compare import equal, logical_and, where
@@ -161,7 +161,7 @@ def _row(name: str, ufunc: Any, neutral: Callable[[Any], Any], grad: Any, doc: s
     def function(
         data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
     ) -> Tensor:
-        x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        x, ids = convert_to_tensor(data), convert_to_indices(segment_ids)
         count = scalar_int(num_segments, "num_segments")
         if isinstance(count, int):
             return apply(row, (x, ids), {"num": count})
@@ -208,7 +208,7 @@ def unsorted_segment_mean(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
     """The mean of the rows of each segment; 0 of none."""
-    x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+    x, ids = convert_to_tensor(data), convert_to_indices(segment_ids)
     return unsorted_segment_sum(x, ids, num_segments) / _sizes(x, ids, num_segments)
 
 
@@ -217,7 +217,7 @@ def unsorted_segment_sqrt_n(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
     """The sum of the rows of each segment divided by the square root of their number; 0 of none."""
-    x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+    x, ids = convert_to_tensor(data), convert_to_indices(segment_ids)
     return unsorted_segment_sum(x, ids, num_segments) / call("sqrt", _sizes(x, ids, num_segments))
 
 
@@ -225,7 +225,7 @@ def _sorted(name: str, unsorted: Callable[..., Tensor], clear: bool, doc: str) -
     """The form for ids that don't decrease, whose last says how many segments there are."""
 
     def function(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-        x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        x, ids = convert_to_tensor(data), convert_to_indices(segment_ids)
         assert_op(reduce_all(ids[1:] >= ids[:-1]), "segment ids are not increasing [Op:Segment]")
         assert_op(reduce_all(ids >= 0), "segment ids must be >= 0 [Op:Segment]")
         num = call("maximum", reduce_max(ids) + 1, convert_to_tensor(0, ids.dtype))
@@ -386,8 +386,8 @@ def _of_rows(name: str, form: Callable[..., Tensor], doc: str) -> SegmentsOfRows
         num_segments: TensorLike | None = None,
         name: str | None = None,
     ) -> Tensor:
-        rows = call("gather", convert_to_tensor(data), convert_to_tensor(indices), axis=0)
-        ids = convert_to_tensor(segment_ids)
+        rows = call("gather", convert_to_tensor(data), convert_to_indices(indices), axis=0)
+        ids = convert_to_indices(segment_ids)
         assert_op(reduce_all(ids[1:] >= ids[:-1]), "segment ids are not increasing [Op:SparseSegment]")
         # Ids of no rows at all make no segments.
         least = reduce_max(call("concat", ids, convert_to_tensor([-1], ids.dtype), axis=0)) + 1

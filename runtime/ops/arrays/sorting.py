@@ -17,7 +17,7 @@ from runtime.ops.arrays.joining import static_axis
 from runtime.ops.arrays.reduce import reduce_all, reduce_sum
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
-from runtime.ops.convert import check_kind, convert_to_tensor, fill_holes, operands, scalar_int
+from runtime.ops.convert import check_kind, convert_to_indices, convert_to_tensor, fill_holes, operands, scalar_int
 from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise.compare import equal, greater, logical_and
@@ -88,7 +88,7 @@ register(
 
 def take_along(x: Any, indices: Any, axis: int) -> Tensor:
     """`np.take_along_axis`: the elements of x at `indices` along an axis. Raises InvalidArgumentError out of range."""
-    tensor, at = convert_to_tensor(x), convert_to_tensor(indices)
+    tensor, at = convert_to_tensor(x), convert_to_indices(indices)
     return call("take_along", tensor, at, axis=static_axis(axis, known_rank(tensor, "take_along"), "take_along"))
 
 

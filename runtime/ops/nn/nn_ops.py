@@ -11,7 +11,7 @@ from runtime.ops.arrays.gather import gather_slices, one_hot
 from runtime.ops.arrays.joining import concat
 from runtime.ops.arrays.shape_ops import known_rank
 from runtime.ops.control import assert_op
-from runtime.ops.convert import check_kind, convert_to_tensor, operands
+from runtime.ops.convert import check_kind, convert_to_indices, convert_to_tensor, operands
 from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import call
 from runtime.ops.elementwise import arithmetic
@@ -162,7 +162,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     Raises InvalidArgumentError for a label out of range.
     """
     x = _float_logits(logits)
-    classes = convert_to_tensor(labels)
+    classes = convert_to_indices(labels)
     if classes.dtype.kind not in "iu":
         raise errors.DTypeError(
             f"labels must be integers, got {classes.dtype.label} [Op:SparseSoftmaxCrossEntropyWithLogits]"

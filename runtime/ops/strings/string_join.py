@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from runtime import dtypes, errors
-from runtime.ops.convert import convert_to_tensor, scalar_int
+from runtime.ops.convert import convert_to_indices, convert_to_tensor, scalar_int
 from runtime.ops.deferred_calls import deferrable
 from runtime.ops.dispatch import apply
 from runtime.ops.strings.string_ops import string_vector
@@ -109,7 +109,7 @@ def unsorted_segment_join(
     Raises InvalidArgumentError for an id of num_segments or more.
     """
     count = scalar_int(num_segments, "num_segments")
-    x, ids = convert_to_tensor(inputs), convert_to_tensor(segment_ids)
+    x, ids = convert_to_tensor(inputs), convert_to_indices(segment_ids)
     attrs = {"num": count if isinstance(count, int) else None, "separator": separator.encode()}
     return apply(SEGMENT_JOIN, (x, ids) if isinstance(count, int) else (x, ids, count), attrs)
 
