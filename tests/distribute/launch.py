@@ -54,6 +54,7 @@ def run_alone(program: str, seconds: float = 300) -> list[str]:
 def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, **settings(), "PYTHONPATH": paths}
+    environment.pop("PYTHONUNBUFFERED", None)  # else a line and its end are written apart, others' lines between them
     # In a group of its own, all of which is ended with it.
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
