@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from autograph.function.polymorphic import Function, function
+from autograph.function.polymorphic import traced
 from runtime import nest
 from runtime.dtypes import as_dtype
 from runtime.errors import UnimplementedError
@@ -62,13 +62,13 @@ def map_blocks(func: Callable[..., Any], *arrays: Any) -> Any:
         raise TypeError("map_blocks takes Dask arrays: convert arrays with dask.array.from_array(x, chunks=...)")
     if len({array.numblocks for array in arrays}) > 1:
         raise ValueError(f"arrays must have the same numbers of blocks, got {[array.numblocks for array in arrays]}")
-    traced = func if isinstance(func, Function) else function(func)
-    chunks, dtype = _inferred(traced, arrays)
+    mapped = traced(func)
+    chunks, dtype = _inferred(mapped, arrays)
     meta = np.empty((0,) * len(chunks), dtype)
-    return da.map_blocks(task(traced), *arrays, chunks=chunks, dtype=dtype, meta=meta)
+    return da.map_blocks(task(mapped), *arrays, chunks=chunks, dtype=dtype, meta=meta)
 
 
-def _inferred(traced: Any, arrays: Any) -> tuple[tuple[tuple[Any, ...], ...], np.dtype]:
+def _inferred(mapped: Any, arrays: Any) -> tuple[tuple[tuple[Any, ...], ...], np.dtype]:
     """The chunks and the dtype of what a function makes of blocks."""
     counts = arrays[0].numblocks
     known: dict[Any, Any] = {}
@@ -77,7 +77,7 @@ def _inferred(traced: Any, arrays: Any) -> tuple[tuple[tuple[Any, ...], ...], np
         shapes = tuple([tuple([_size(each[i]) for each, i in zip(array.chunks, place)]) for array in arrays])
         if shapes not in known:
             specs = [TensorSpec(shape, as_dtype(array.dtype)) for shape, array in zip(shapes, arrays)]
-            known[shapes] = traced.get_concrete_function(*specs).structured_outputs
+            known[shapes] = mapped.get_concrete_function(*specs).structured_outputs
             if not isinstance(known[shapes], TensorSpec):
                 raise ValueError(f"the function must return one tensor for each block, got {known[shapes]}")
             if known[shapes].shape.rank != len(counts):

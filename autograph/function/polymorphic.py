@@ -650,9 +650,9 @@ def function(
     return decorate if func is None else decorate(func)
 
 
-def traced(function: Callable[..., Any]) -> Function:
-    """An `ag.function`: this one, or one of this Python function."""
-    return function if isinstance(function, Function) else Function(function)
+def traced(func: Callable[..., Any]) -> Function:
+    """An `ag.function`: this one, or one of this Python function. Raises TypeError for what can't be called."""
+    return func if isinstance(func, Function) else function(func)
 
 
 def python_function_of(function: Callable[..., Any]) -> Callable[..., Any]:
