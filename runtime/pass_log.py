@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from dataclasses import field
 from typing import Any
 
+from runtime import cancellation
 from runtime.dataclass import dataclass
 from runtime.profiling import span
 
@@ -66,6 +67,7 @@ def recorded() -> Iterator[list[Step]]:
 def run_pass(level: str, name: str, change: Callable[[Any], Any], program: Any, printer: Printer) -> Any:
     """`change(program)`, recorded. The program after it is what `change` gives (of a tuple, the first item), if that is
     of the program's class, else the program itself, changed in place."""
+    cancellation.point()
     log = _current.get()
     if log is None:
         with span("pass", f"{level} pass: {name}"):

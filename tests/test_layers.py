@@ -21,7 +21,7 @@ LONG_FILES: dict[str, str] = {}
 # What every room may use, and which uses no room.
 EVERYWHERE = {
     "runtime.dataclass", "runtime.interpreter", "runtime.bytecode", "runtime.code_memos", "runtime.python_text",
-    "runtime.signatures", "runtime.system",
+    "runtime.cancellation", "runtime.signatures", "runtime.system",
 }  # fmt: skip
 BASE = {
     "runtime.dtypes", "runtime.shapes", "runtime.types", "runtime.errors", "runtime.context", "runtime.thread_state",

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import collections
 import contextvars
-import ctypes
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from autograph.distribute.contexts import place_of_user
 from autograph.operators.live import frames_from, pending
 from runtime.context import ctx
 from runtime.dataclass import dataclass
+from runtime.engine.background import interrupt
 from runtime.thread_state import captured_state
 
 
@@ -101,9 +101,7 @@ class _Replica:
             return
         self._cancelled = True
         if self._is_running:  # Ctrl-C has hit the thread that waits for it
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self.thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
-            )
+            interrupt(self.thread.ident or 0)
         self._turn.release()
         self.thread.join(5.0)
 

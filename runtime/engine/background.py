@@ -20,7 +20,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from runtime import system
+from runtime import cancellation, system
+from runtime.cancellation import Cancelled
 from runtime.codegen.backends import driver as kernels
 from runtime.dataclass import dataclass
 from runtime.ops.blas import one_thread
@@ -34,13 +35,10 @@ QUIET = 0.02  # seconds after the last such call
 # Later calls wait for the compiler too, wherever it runs Python code. A job whose gain is smaller than 1 hasn't taken
 # enough time yet (`compile_cost.py`): it starts when nothing has been interpreted for QUIET seconds.
 _DUE = 1.0
-# Seconds that the exit waits for native compiler code to return. That takes one at most, and some more on an emulated
-# processor; a process that ended meanwhile would take the data from under LLVM, which aborts then.
+# Seconds that the exit, or Ctrl-C, waits for a thread to reach a cancellation point. That takes one at most, in which
+# LLVM optimises a function, and some more on an emulated processor. A process that ended meanwhile would take the data
+# from under LLVM, which aborts then.
 _EXIT_TIMEOUT = 60.0
-
-
-class _Stopped(BaseException):
-    """Raised in the thread at exit."""
 
 
 # Does a part of a job; True if there is more. It handles its own errors.
@@ -175,7 +173,7 @@ class Worker:
                 try:
                     with one_thread:  # a second thread of NumPy's products would wait for the core that compiles
                         more = bool(step())
-                except _Stopped:
+                except Cancelled:
                     raise
                 except BaseException:  # no error of a job may end the thread, as pytest.fail() in a patched function
                     threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
@@ -185,10 +183,11 @@ class Worker:
                         if more and job is not None and not self._closed:
                             self._jobs.append(job)
                         self._condition.notify_all()
-        except _Stopped:
+        except Cancelled:
             return
         finally:
             with self._condition:
+                cancellation.forget(threading.get_ident())
                 self._ended = True
                 self._condition.notify_all()
 
@@ -229,33 +228,26 @@ class Worker:
 
     def _stop(self) -> None:
         """Ends the thread."""
-        _hide_stops()
-        deadline = time.monotonic() + _EXIT_TIMEOUT
-        while not self._ended and time.monotonic() < deadline:
-            # Takes effect between bytecodes, so native compiler code finishes first.
-            stop = ctypes.c_ulong(self._ident or 0), ctypes.py_object(_Stopped)
-            if self._busy and not self._must_end and not ctypes.pythonapi.PyThreadState_SetAsyncExc(*stop):
-                return  # the thread has ended
-            with self._condition:
-                self._condition.wait_for(lambda: self._ended, 0.05)
+        with self._condition:
+            if self._ident is not None and not self._must_end:  # one that hasn't begun ends of its own accord
+                cancellation.cancel(self._ident)
+            self._condition.wait_for(lambda: self._ended, _EXIT_TIMEOUT)
+
+
+def interrupt(thread: int) -> None:
+    """Raises KeyboardInterrupt in another thread, but not while that compiles (see `runtime/cancellation.py`)."""
+    is_free = kernels.compiling.acquire(timeout=_EXIT_TIMEOUT)
+    try:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+    finally:
+        if is_free:
+            kernels.compiling.release()
 
 
 def may_end_at_once() -> bool:
     """Whether this process may end without doing what its exit waits for: `multiprocessing` ends its processes so."""
     process: Any = sys.modules.get("multiprocessing.process")
     return process is not None and process.parent_process() is not None
-
-
-def _hide_stops() -> None:
-    """An interrupt that arrives in a callback of the compiler is lost there, and the next one takes effect. This keeps
-    Python from reporting the first one on stderr."""
-    report = sys.unraisablehook
-
-    def hook(unraisable: Any) -> None:
-        if unraisable.exc_type is not _Stopped:
-            report(unraisable)
-
-    sys.unraisablehook = hook
 
 
 worker = Worker()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime import cancellation
 from runtime.kernel_ir import ir
 from runtime.kernel_ir.analysis.liveness import Liveness
 from runtime.kernel_ir.types import BOOL, INT64, Scalar, Unsupported, results
@@ -18,6 +19,7 @@ from runtime.llvm.writer import ELEMENTWISE, INTERLEAVED, MASKED_ROW, ROW, Array
 def block(w: Writer, statements: Sequence[ir.Statement]) -> None:
     """Writes statements in order."""
     for item in statements:
+        cancellation.point()
         _WRITERS[type(item)](w, item)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 
-from runtime import system
+from runtime import cancellation, system
 from runtime.kernel_ir.types import SCALARS, Unsupported
 from runtime.llvm import processor
 from runtime.llvm.ctrl_c import interrupts_deferred
@@ -291,6 +291,7 @@ def _optimised(text: str, modules: Iterable[str], level: int, passes: Passes, la
             # Not with the same builder: llvmlite's keeps pointers to the stack of its first run, from which later runs
             # read whether to report each function that they leave as it is.
             _simplify(module, llvm.create_pass_builder(machine, options))
+        cancellation.point()
         builder.getModulePassManager().run(module, builder)
         if later:
             module.link_in(_parsed(later))
@@ -372,6 +373,7 @@ def _linked(text: str, modules: Iterable[str], machine: Any) -> Any:
 
 
 def _parsed(text: str, machine: Any = None) -> Any:
+    cancellation.point()
     machine = machine or _machine()
     layout = str(machine.target_data)
     # Accesses get their alignment while they are parsed: without a layout, that of an int64 would be 4.

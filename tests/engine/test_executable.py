@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import runtime.ops.operators  # noqa: F401
-from runtime import errors
+from runtime import cancellation, errors
+from runtime.codegen.backends import driver as kernels
 from runtime.dtypes import float32, float64
 from runtime.engine import (
     Executable,
@@ -254,6 +255,52 @@ def test_the_exit_does_not_interrupt_what_must_be_done() -> None:
     assert began.wait(60.0)
     worker.close()
     assert done == list(range(20))
+
+
+def test_the_exit_interrupts_a_job_at_a_cancellation_point_only() -> None:
+    worker, began, allocated, freed = background.Worker(), threading.Event(), [], []
+
+    def compile_forever() -> None:
+        while True:
+            cancellation.point()
+            allocated.append(1)
+            began.set()
+            for _ in range(100):  # where an exception from outside could arrive
+                time.sleep(0.0001)
+            freed.append(1)
+
+    worker.submit(compile_forever)
+    assert began.wait(60.0)
+    worker.close()
+    assert len(allocated) == len(freed) >= 1
+    cancellation.point()  # other threads go on
+
+
+def test_another_thread_is_interrupted_when_nothing_is_being_compiled() -> None:
+    ended, waiting, entered, found = threading.Event(), threading.Event(), threading.Event(), []
+
+    def run() -> None:
+        try:
+            with kernels.compiling:
+                entered.set()
+                waiting.wait(60.0)
+                found.append("compiled")
+            while True:
+                time.sleep(0.001)
+        except KeyboardInterrupt:
+            ended.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert entered.wait(60.0)
+    interrupter = threading.Thread(target=lambda: background.interrupt(thread.ident))
+    interrupter.start()
+    time.sleep(0.05)
+    waiting.set()
+    assert ended.wait(60.0)
+    assert found == ["compiled"]
+    interrupter.join()
+    thread.join()
 
 
 def test_what_is_not_due_waits_for_a_pause(monkeypatch: Any) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime import errors
+from runtime import cancellation, errors
 from runtime.codegen import cost_model
 from runtime.codegen.kernel import call_outs, scalars
 from runtime.codegen.kernel.names import Names, rule_expression, template_of, uses
@@ -415,6 +415,7 @@ class Lowering(Sizes):
             self.region, self.fusion = outer, fusion
 
     def emit(self, node: Node) -> None:
+        cancellation.point()
         lowering = EMITTERS.get(node.op.name)
         if not self.for_device and calls_out(node):
             self.call_out(node)
