@@ -254,9 +254,10 @@ def _c_function(
     written = concrete.assigned_variables
     if written and weights is None:
         raise UnimplementedError(
-            f"{name} can't be part of a C library, which keeps no state: it assigns the variable {written[0].name!r}"
-            f"{_where(graph, 'assign')}; pass the value as an argument and return the new one, or pass `weights`, so "
-            "that the library loads its variables from a file and keeps them"
+            f"{name} can't be compiled as a C function, which keeps no state: it assigns the variable "
+            f"{written[0].name!r}{_where(graph, 'assign')}; pass the value as an argument and "
+            "return the new one, or pass `weights`, so that the library loads its variables from a file and keeps "
+            "them"
         )
     if written:
         graph = copy_graph(graph)
@@ -289,7 +290,7 @@ def _c_function(
             else:
                 results.append(_new_value(name, written[position - count], slot, _shape(value), weights))
     except NotNative as reason:
-        raise UnimplementedError(f"{name} can't be part of a C library: {reason}") from None
+        raise UnimplementedError(f"{name} can't be compiled as a C function: {reason}") from None
     return CFunction(name, graph, tuple(parameters), tuple(results), tuple(doc))
 
 
@@ -300,7 +301,7 @@ def _new_value(name: str, variable: Variable, slot: Any, shape: tuple[int | None
     place = weights.place(variable)
     if shape != weights.shape(place):
         raise UnimplementedError(
-            f"{name} can't be part of a C library: it assigns a value of unknown size to the variable "
+            f"{name} can't be compiled as a C function: it assigns a value of unknown size to the variable "
             f"{variable.name!r}. Specify the dimensions in the signature"
         )
     return Result("", slot, shape, weight=place)

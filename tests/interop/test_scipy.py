@@ -159,5 +159,5 @@ class TestWithoutPython:
             make.integrand(lambda x: ag.cast(x, ag.float32))
         with pytest.raises(TypeError, match="a function of windows gives one float64 number"):
             make.window_function(lambda w: w)
-        with pytest.raises(ag.errors.UnimplementedError, match="can't be part of a C library"):
+        with pytest.raises(ag.errors.UnimplementedError, match="can't be compiled as a C function"):
             make.integrand(lambda x: ag.ensure_shape(ag.numpy_function(np.sin, [x], ag.float64), []))

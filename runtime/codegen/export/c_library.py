@@ -90,25 +90,26 @@ def _source(function: CFunction) -> KernelSource:
         source = lower(with_checks(function.graph), assuming=False)
     except NotNative as reason:
         span = reason.node.span if reason.node is not None else None
-        error = errors.UnimplementedError(f"{function.name} can't be part of a C library: {reason}")
+        error = errors.UnimplementedError(f"{function.name} can't be compiled as a C function: {reason}")
         raise at_span(error, span) from None
     for each in source.constants:
         if isinstance(each, CallOut) and each.node is not None:
             error = errors.UnimplementedError(
-                f"{function.name} can't be part of a C library: op '{each.node.op.name}' can't be compiled"
+                f"{function.name} can't be compiled as a C function: op '{each.node.op.name}' can't be compiled"
             )
             raise at_span(error, each.node.span)
     if any(isinstance(each, Borrowed) for each in source.constants):
         raise errors.UnimplementedError(
-            f"{function.name} can't be part of a C library: it draws random numbers from a state of the process; draw "
-            "them with ag.random.stateless_uniform or another stateless function, with a seed among the arguments"
+            f"{function.name} can't be compiled as a C function: it draws random numbers from a state of the process; "
+            "draw them with ag.random.stateless_uniform or another stateless function, with a seed among the arguments"
         )
     if source.kept:
-        raise errors.UnimplementedError(f"{function.name} can't be part of a C library: it assigns a variable")
+        raise errors.UnimplementedError(f"{function.name} can't be compiled as a C function: it assigns a variable")
     kinds = {slot.kind for slot in (*source.inputs, *source.outputs)}
     if "stack" in kinds:
         raise errors.UnimplementedError(
-            f"{function.name} can't be part of a C library: it takes or returns a list that grows; stack it (ag.stack)"
+            f"{function.name} can't be compiled as a C function: it takes or returns a list that grows; stack it "
+            "(ag.stack)"
         )
     return replace(source, name=function.name)
 
