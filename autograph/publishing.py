@@ -14,6 +14,8 @@ from typing import Any
 
 from autograph import documentation
 from autograph.absent import message
+from autograph.elementwise_names import ELEMENTWISE
+from runtime.api_dispatch import register_elementwise_api
 from runtime.tracebacks import is_marked, shows_no_frames
 
 _PREFIX = ("autograph.namespaces.", "runtime.array_api")
@@ -104,6 +106,9 @@ class _Publisher:
                 setattr(module, name, self._shown[value])
             elif isinstance(value, FunctionType):
                 _found_by_pickle(value, module, name)
+            family = ELEMENTWISE.get(namespace + name)
+            if family is not None:
+                register_elementwise_api(family, getattr(module, name))
         module.__getattr__ = self._absent(module, namespace, late)
         module.__dir__ = _names(module, late)
 

@@ -44,7 +44,7 @@ VALUES = {
 VALUES |= {"runtime.numpy_random"}
 VALUES |= {"runtime.ragged", "runtime.sparse", "runtime.sparse_functions", "runtime.embeddings"}
 VALUES |= {"runtime.lookup", "runtime.parsing", "runtime.extension_types"}
-VALUES |= {"runtime.type_specs", "runtime.shallow_structures"}
+VALUES |= {"runtime.type_specs", "runtime.shallow_structures", "runtime.api_dispatch"}
 VALUES |= {"runtime.staged_array", "runtime.array_contents"}
 VALUES |= {"runtime.staged_list", "runtime.list_methods", "runtime.list_elements", "runtime.array_api"}
 RUNTIME = {*VALUES, "runtime.graph", "runtime.autodiff", "runtime.engine", "runtime.engine.fastcall"}
@@ -136,6 +136,7 @@ ROOMS: dict[str, set[str]] = {
         "runtime.extension_types",
     },
     "runtime.shallow_structures": {"runtime.nest", "runtime.composites"},
+    "runtime.api_dispatch": {*BASE, "runtime.tensor", "runtime.type_specs"},
     "runtime.extension_types": {*BASE, "runtime.tensor", *OPS},
     "runtime.array_contents": {*BASE, "runtime.tensor", *OPS},
     "runtime.staged_array": {*BASE, "runtime.tensor", *OPS, "runtime.array_contents"},
@@ -252,7 +253,14 @@ ROOMS: dict[str, set[str]] = {
     "autograph.notebook": {"autograph.display", "autograph.convert.api", "autograph.errors", "autograph.function"},
     "autograph.supported": set(),
     "autograph.own_packages": set(),
-    "autograph.publishing": {*BASE, "autograph.absent", "autograph.documentation"},
+    "autograph.publishing": {
+        *BASE,
+        "autograph.absent",
+        "autograph.documentation",
+        "autograph.elementwise_names",
+        "runtime.api_dispatch",
+    },
+    "autograph.elementwise_names": set(),
     "autograph.absent": set(),
     "autograph.functional": {*AUTOGRAPH, *RUNTIME},
     "autograph.linear_operators": {

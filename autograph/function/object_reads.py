@@ -31,6 +31,7 @@ from autograph.function.places import (
     unplaced,
 )
 from autograph.operators.libraries import is_library_module
+from runtime.api_dispatch import dispatcher_of, is_anything_registered
 from runtime.ops.convert import is_tensor_like
 
 
@@ -85,12 +86,32 @@ class ObjectReads:
         if owner is operator and name == "attrgetter":
             return [constant(operator.attrgetter)]
         if isinstance(owner, types.ModuleType) and is_library_module(owner.__name__):
-            return []
+            return self.of_library(owner, name)
         if isinstance(owner, tuple) and name in getattr(owner, "_fields", ()):
             return self.item(place, owner._fields.index(name))  # type: ignore[attr-defined]
         if isinstance(owner, (*CONTAINERS, types.FunctionType)) and hasattr(type(owner), name):
             return []
         return self.member(place, owner, name, inspect.getattr_static(owner, name, MISSING))
+
+    def of_library(self, module: types.ModuleType, name: str) -> list[Place]:
+        """A public function for which the program has registered others, or the way there; else nothing."""
+        value = vars(module).get(name) if is_anything_registered() else None
+        is_way = isinstance(value, types.ModuleType) and is_library_module(value.__name__)
+        return [constant(value)] if is_way or dispatcher_of(value) is not None else []
+
+    def dispatched(
+        self, function: types.FunctionType, arguments: Sequence[list[Place]], keywords: dict[str, list[Place]]
+    ) -> list[Place] | None:
+        """The places that what is registered for a public function may return; None if nothing is."""
+        dispatcher = dispatcher_of(function)
+        if dispatcher is None:
+            return None
+        label = f"what is registered for {dispatcher.name}"
+        place = Place(dispatcher.revision, lambda: dispatcher.revision, (), (label, label))
+        self.values.setdefault(("dispatched", id(dispatcher)), place)
+        before: list[Place] = []  # what a handler gets first isn't the program's
+        targets = [(each.function, [*[before] * each.operands, *arguments]) for each in dispatcher.targets]
+        return [found for target, given in targets for found in self.call(target, given, keywords)]
 
     def member(self, place: Place, owner: Any, name: str, value: Any) -> list[Place]:
         """What ``x.name`` may be where a value stands under that name in the object or its class."""

@@ -590,7 +590,7 @@ class _Reader:
         function = plain_function(callee, ())[0]
         if function is not None:
             if not self.reads.is_user_code(function):
-                return None
+                return self.reads.dispatched(function, arguments, keywords)
             if function is callee and target.label[0]:
                 self.reads.values.setdefault(("function", id(function)), target)
             return self.reads.call(callee, arguments, keywords)

@@ -192,6 +192,28 @@ def test_pickles_while_it_is_installed(tensorflow):
     assert list(pickle.loads(pickle.dumps(ag.data.Dataset.range(2)))) == [0, 1]
 
 
+def test_functions_dispatch_by_types(tensorflow):
+    tf = tensorflow
+
+    class Length(tf.experimental.ExtensionType):
+        meters: tf.Tensor
+
+    @tf.experimental.dispatch_for_unary_elementwise_apis(Length)
+    def of_length(api_func, x):
+        return Length(api_func(x.meters) * factor)
+
+    @tf.function
+    def f(x):
+        return tf.math.abs(x)
+
+    factor = 2.0
+    assert f(Length(-3.0)).meters.numpy() == 6.0
+    factor = 3.0
+    assert f(Length(-3.0)).meters.numpy() == 9.0
+    tf.experimental.unregister_dispatch_for(of_length)
+    assert tf.type_spec_from_value(Length(1.0)) == Length.Spec(tf.TensorSpec([], tf.float32))
+
+
 def test_instances(tensorflow):
     tf = tensorflow
     assert isinstance(ag.TensorSpec([]), tf.TypeSpec)

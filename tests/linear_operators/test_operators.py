@@ -5,6 +5,11 @@ import pytest
 
 import autograph as ag
 from autograph.linear_operators.blocks import LinearOperatorBlockDiag, LinearOperatorBlockLowerTriangular
+from autograph.linear_operators.circulant import (
+    LinearOperatorCirculant,
+    LinearOperatorCirculant2D,
+    LinearOperatorCirculant3D,
+)
 from autograph.linear_operators.combinations import (
     LinearOperatorAdjoint,
     LinearOperatorComposition,
@@ -63,10 +68,21 @@ def toeplitz(col, row):
     return np.array([[col[i - j] if i >= j else row[j - i] for j in range(len(col))] for i in range(len(col))])
 
 
+def circulant(kernel, depth):
+    """The matrices that convolve what is in a circle with a kernel, of `depth` dimensions: `A[m, n] = h[m - n]`."""
+    shape = kernel.shape[-depth:]
+    places = np.stack(np.unravel_index(np.arange(np.prod(shape)), shape), -1)
+    differences = (places[:, None] - places[None, :]) % shape
+    return kernel[(..., *np.moveaxis(differences, -1, 0))]
+
+
 def tridiagonal(upper, main, lower):
     return np.diag(main) + np.diag(upper, 1) + np.diag(lower, -1)
 
 
+KERNEL = RNG.normal(size=(2, 2, 3, 2))
+KERNEL[..., 0, 0, 0] += 8
+SPECTRUM = RNG.uniform(1, 2, (2, 4))  # real: the matrices are Hermitian
 LOW_RANK = A + V @ (D[:, :1, None] * np.swapaxes(A[..., :1], -1, -2))
 # What makes an operator, and its matrices.
 OPERATORS = {
@@ -94,6 +110,20 @@ OPERATORS = {
     ),
     "toeplitz": (
         lambda: LinearOperatorToeplitz([4.0, 1.0, 2.0], [4.0, 3.0, 0.5]), toeplitz([4.0, 1.0, 2.0], [4.0, 3.0, 0.5])
+    ),
+    "circulant": (
+        lambda: LinearOperatorCirculant(np.fft.fft(KERNEL[:, :, 0, 0]), ag.float64), circulant(KERNEL[:, :, 0, 0], 1)
+    ),
+    "Hermitian circulant": (
+        lambda: LinearOperatorCirculant(SPECTRUM, ag.complex128, is_positive_definite=True),
+        circulant(np.fft.ifft(SPECTRUM), 1),
+    ),
+    "circulant of blocks": (
+        lambda: LinearOperatorCirculant2D(np.fft.fft2(KERNEL[..., 0]), ag.float64), circulant(KERNEL[..., 0], 2)
+    ),
+    "circulant of blocks of blocks": (
+        lambda: LinearOperatorCirculant3D(np.fft.fftn(KERNEL, axes=(-3, -2, -1)).astype(np.complex64), ag.float32),
+        circulant(KERNEL, 3),
     ),
     "adjoint": (lambda: LinearOperatorAdjoint(full(A)), np.swapaxes(A, -1, -2)),
     "inversion": (lambda: LinearOperatorInversion(full(A, is_non_singular=True)), np.linalg.inv(A)),
@@ -239,6 +269,97 @@ def test_gradients_equal_those_of_the_matrix(name):
         if name == "positive":  # whose Cholesky factor reads the lower triangle alone
             one, other = one + ag.linalg.matrix_transpose(one), other + ag.linalg.matrix_transpose(other)
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+def test_circulant_operators_stay_circulant():
+    spectrum = np.array([6.0, 4.0, 2.0, 4.0])
+    operator = LinearOperatorCirculant(spectrum, ag.float64, is_positive_definite=True)
+    assert operator.is_self_adjoint and operator.is_non_singular and operator.is_square
+    # The matrix that TensorFlow's documentation gives.
+    close(operator.to_dense(), [[4, 1, 0, 1], [1, 4, 1, 0], [0, 1, 4, 1], [1, 0, 1, 4]])
+    close(operator.convolution_kernel(), [4, 1, 0, 1])
+    close(operator.eigvals(), spectrum)
+    assert operator.H is operator
+    turned = LinearOperatorCirculant(np.fft.fft([3.0, 1.0, 0.0, 0.5]), ag.float64, is_non_singular=True)
+    assert turned.is_self_adjoint is None
+    for found, expected in (
+        (turned.H, turned.to_dense().numpy().T),
+        (turned.inverse(), np.linalg.inv(turned.to_dense())),
+        (operator @ turned, operator.to_dense().numpy() @ turned.to_dense().numpy()),
+        (operator.solve(turned), np.linalg.solve(operator.to_dense(), turned.to_dense())),
+    ):
+        assert type(found) is LinearOperatorCirculant and found.dtype is ag.float64
+        close(found.to_dense(), expected)
+    assert operator.matmul(operator).is_positive_definite and (operator @ turned).is_positive_definite is None
+    # Other numbers of the same blocks' shape, and others of blocks, don't fit together.
+    square = LinearOperatorCirculant2D(spectrum.reshape(2, 2), ag.float64)
+    assert isinstance(square @ operator, LinearOperatorComposition)
+    close((square @ operator).to_dense(), square.to_dense().numpy() @ operator.to_dense().numpy())
+    assert (square.block_depth, square.block_shape) == (2, (2, 2))
+    assert square.block_shape_tensor().numpy().tolist() == [2, 2]
+
+
+def test_circulant_batches():
+    operator = LinearOperatorCirculant(SPECTRUM, ag.complex128)
+    close(operator[1].to_dense(), circulant(np.fft.ifft(SPECTRUM[1]), 1))
+    x = np.ones((3, 1, 4, 2), complex)
+    close(operator.matmul(x), operator.to_dense().numpy() @ x)
+    close(operator.solve(np.ones((4, 1), complex)), np.linalg.solve(operator.to_dense(), np.ones((2, 4, 1))))
+
+
+def test_circulant_of_unknown_shapes():
+    @ag.function(input_signature=[ag.TensorSpec([None, None, None]), ag.TensorSpec([None, None])])
+    def f(spectrum, x):
+        operator = LinearOperatorCirculant2D(spectrum, ag.float32, is_non_singular=True)
+        return operator.matmul(x), operator.solve(x), operator.diag_part(), operator.shape_tensor(), operator.cond()
+
+    spectrum = np.abs(np.fft.fft2(KERNEL[..., 0])).astype(np.float32)  # real and symmetric
+    matrix = circulant(np.fft.ifft2(spectrum).real, 2)
+    x = arguments(matrix[0]).astype(np.float32)
+    product, solution, diagonal, shape, condition = f(spectrum, x)
+    close(product, matrix @ x)
+    close(solution, np.linalg.solve(matrix, np.broadcast_to(x, (2, *x.shape))))
+    close(diagonal, np.diagonal(matrix, axis1=-2, axis2=-1))
+    close(condition, np.linalg.cond(matrix))
+    assert shape.numpy().tolist() == [2, 6, 6]
+
+
+def test_gradients_of_circulant_operators():
+    spectrum = ag.Variable(np.array([6.0, 4.0, 2.0, 4.0]))
+    x = np.array([[1.0], [2.0], [0.5], [-1.0]])
+
+    def gradient(result):
+        with ag.GradientTape() as tape:
+            loss = ag.reduce_sum(result(LinearOperatorCirculant(spectrum, ag.float64)) ** 2)
+        return tape.gradient(loss, spectrum)
+
+    # By the eigenvectors: the solution is ifft(fft(x) / s).
+    powers = np.abs(np.fft.fft(x[:, 0])) ** 2 / 4
+    close(gradient(lambda operator: operator.matmul(x)), 2 * powers * spectrum.numpy())
+    close(gradient(lambda operator: operator.solve(x)), -2 * powers / spectrum.numpy() ** 3)
+    logs = np.log(spectrum.numpy())
+    close(gradient(lambda operator: operator.log_abs_determinant()), 2 * logs.sum() / spectrum.numpy())
+
+
+def test_what_circulant_operators_refuse_and_check():
+    with pytest.raises(ValueError, match="at least 2 dimensions"):
+        LinearOperatorCirculant2D([1.0, 2.0])
+    with pytest.raises(TypeError, match="floating or complex"):
+        LinearOperatorCirculant([1, 2])
+    with pytest.raises(ValueError, match="always corresponds to a self-adjoint"):
+        LinearOperatorCirculant([1.0, 2.0], is_self_adjoint=False)
+    with pytest.raises(ValueError, match="always square"):
+        LinearOperatorCirculant([1.0, 2.0], is_square=False)
+    LinearOperatorCirculant([6.0, 4.0, 2.0, 4.0]).assert_hermitian_spectrum()
+    LinearOperatorCirculant([6.0, 4.0, 2.0]).assert_positive_definite()
+    for check, spectrum in (
+        ("assert_hermitian_spectrum", [6.0, 4.0, 2.0]),
+        ("assert_non_singular", [1.0, 0.0]),
+        ("assert_positive_definite", [1.0, -1.0]),
+        ("assert_self_adjoint", [1.0, 1.0j]),
+    ):
+        with pytest.raises(ag.errors.InvalidArgumentError):
+            getattr(LinearOperatorCirculant(spectrum), check)()
 
 
 def test_cholesky():
