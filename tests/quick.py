@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -54,8 +55,17 @@ def chosen(names: Sequence[str]) -> set[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept = chosen([item.nodeid for item in items])
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
-    config.stash[_COUNTS] = (len(kept), len(items))
+    config.stash[_COUNTS] = counts = (len(kept), len(items))
+    if hasattr(config, "workeroutput"):  # a process of pytest-xdist, which another one reports for
+        config.workeroutput["quick"] = counts
     items[:] = [item for item in items if item.nodeid in kept]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    counts = getattr(node, "workeroutput", {}).get("quick")
+    if counts is not None:
+        node.config.stash[_COUNTS] = counts
 
 
 _COUNTS = pytest.StashKey[tuple[int, int]]()
