@@ -55,6 +55,7 @@ from runtime.ops.api import (
     sin,
     sinh,
     softplus,
+    softsign,
     sqrt,
     square,
     subtract,
@@ -135,7 +136,6 @@ from runtime.ops.nn.nn_ops import (
     l2_normalize,
     log_softmax,
     softmax,
-    softsign,
 )  # fmt: skip
 from runtime.ragged.api import (
     abs,

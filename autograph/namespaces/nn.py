@@ -16,6 +16,7 @@ from runtime.ops.api import (
     relu,
     sigmoid,
     softplus,
+    softsign,
     tanh,
 )  # fmt: skip
 from runtime.ops.arrays.miscellaneous import (
@@ -68,7 +69,6 @@ from runtime.ops.nn.nn_ops import (
     sigmoid_cross_entropy_with_logits,
     softmax,
     softmax_cross_entropy_with_logits,
-    softsign,
     sparse_softmax_cross_entropy_with_logits,
     swish,
     weighted_cross_entropy_with_logits,

@@ -183,8 +183,8 @@ C_FUNCTIONS = (
 )  # fmt: skip
 # Our formulas, which can be vectorised; the C library computes one number at a time.
 FORMULAS = (
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "expm1", "log",
-    "log1p", "pow", "sigmoid", "sin", "sinh", "softplus", "tan", "tanh",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "expm1",
+    "hypot", "log", "log1p", "pow", "sigmoid", "sin", "sinh", "softplus", "tan", "tanh",
 )  # fmt: skip
 
 _NONE, _INTEGER, _TRUTH = _always(None), _always(INT64), _always(BOOL)

@@ -445,3 +445,32 @@ def _atan2(e: Emitter, node: Node) -> Ref:
     eighth = e.emit("Div", half_turn, e.number(4, x))
     corner = e.where(left, e.emit("Mul", e.number(3, x), eighth), eighth)
     return e.cast(e.where(both, corner, result), own)
+
+
+def _root_of_squares(e: Emitter, x: Ref, y: Ref) -> Ref:
+    """l sqrt(1 + (s / l)²) of the larger and the smaller size: no square overflows."""
+    first, second = e.emit("Abs", x), e.emit("Abs", y)
+    large, small = e.emit("Max", first, second), e.emit("Min", first, second)
+    is_zero = e.emit("Equal", large, e.number(0, x), dtype=dtypes.bool_)
+    ratio = e.emit("Div", small, e.where(is_zero, e.number(1, x), large))
+    root = e.emit("Sqrt", e.emit("Add", e.emit("Mul", ratio, ratio), e.number(1, x)))
+    infinite = e.emit("Or", *(e.emit("IsInf", each, dtype=dtypes.bool_) for each in (x, y)), dtype=dtypes.bool_)
+    return e.where(infinite, e.number(math.inf, x), e.emit("Mul", large, root))
+
+
+@lowering("hypot", "hypot_slope")
+def _hypot(e: Emitter, node: Node) -> Ref:
+    own = e.inputs(node)[0].dtype
+    wide = own if own is dtypes.float64 else dtypes.float32
+    x, y = [e.cast(each, wide) for each in e.inputs(node)]
+    if node.op.name == "hypot":
+        return e.cast(_root_of_squares(e, x, y), own)
+    # Of halves, as the root of the largest numbers is infinite.
+    x, y = [e.emit("Mul", each, e.number(0.5, each)) for each in (x, y)]
+    return e.cast(e.emit("Div", x, _root_of_squares(e, x, y)), own)
+
+
+@lowering("softsign")
+def _softsign(e: Emitter, node: Node) -> Ref:
+    (x,) = e.inputs(node)
+    return e.emit("Div", x, e.emit("Add", e.emit("Abs", x), e.number(1, x)))

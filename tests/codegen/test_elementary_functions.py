@@ -142,8 +142,8 @@ def _points(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     return y, x
 
 
-# Where products and sums are rounded each, on processors without FMA, one of them is 2.17 units off.
-MOST_OF_ATAN2 = 2.0 if processor.features().get("fma") else 2.25
+# Where products and sums are rounded each, on processors without FMA, an angle is 2.17 units off.
+MOST_OF_TWO = 2.0 if processor.features().get("fma") else 2.25
 
 
 def test_atan2_float32() -> None:
@@ -153,14 +153,27 @@ def test_atan2_float32() -> None:
         right = exact.astype(np.float32)
         got = native("atan2", float32, 2)(y, x)
         error = np.where(got == right, 0.0, np.abs(got - exact) / np.spacing(np.abs(right)))
-    assert error.max() <= MOST_OF_ATAN2, (y[error.argmax()], x[error.argmax()])
+    assert error.max() <= MOST_OF_TWO, (y[error.argmax()], x[error.argmax()])
 
 
 @wide_only
 def test_atan2_float64() -> None:
     y, x = _points(np.float64)
     error = ulps(native("atan2", float64, 2)(y, x), np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble)))
-    assert error.max() <= MOST_OF_ATAN2, (y[error.argmax()], x[error.argmax()])
+    assert error.max() <= MOST_OF_TWO, (y[error.argmax()], x[error.argmax()])
+
+
+def test_hypot() -> None:
+    """In float32 against float64, and in float64 against C's, which is off by 1 itself."""
+    x, y = _points(np.float32)
+    with np.errstate(all="ignore"):
+        exact = np.hypot(x.astype(np.float64), y.astype(np.float64))
+        right = exact.astype(np.float32)
+        found = native("hypot", float32, 2)(x, y)
+        error = np.where(found == right, 0.0, np.abs(found - exact) / np.spacing(np.abs(right)))
+    assert error.max() <= MOST_OF_TWO, (x[error.argmax()], y[error.argmax()])
+    x, y = np.random.default_rng(3).uniform(-3.0, 3.0, (2, 100_000))
+    np.testing.assert_array_max_ulp(native("hypot", float64, 2)(x, y), np.hypot(x, y), 3)
 
 
 # --- special values --------------------------------------------------------------------------------------------------
@@ -197,14 +210,16 @@ def test_special_powers(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_special_angles(dtype: str) -> None:
+def test_special_angles_and_roots(dtype: str) -> None:
     numbers = [*SPECIAL, np.nan, np.finfo(dtype).max, np.finfo(dtype).tiny, np.finfo(dtype).smallest_subnormal]
     y, x = (side.ravel().astype(dtype) for side in np.meshgrid([*numbers, *np.negative(numbers)], numbers))
     for x in (x, -x):
-        wanted = np.arctan2(y, x)
-        got = native("atan2", TYPES[dtype], 2)(y, x)
-        wrong = ~same(got, wanted, 1e-6 if dtype == "float32" else 1e-14)
-        assert not wrong.any(), list(zip(y[wrong], x[wrong], got[wrong], wanted[wrong]))
+        for name, reference in (("atan2", np.arctan2), ("hypot", np.hypot)):
+            with np.errstate(over="ignore"):
+                wanted = reference(y, x)
+            got = native(name, TYPES[dtype], 2)(y, x)
+            wrong = ~same(got, wanted, 1e-6 if dtype == "float32" else 1e-14)
+            assert not wrong.any(), (name, list(zip(y[wrong], x[wrong], got[wrong], wanted[wrong])))
 
 
 # --- code ------------------------------------------------------------------------------------------------------------
@@ -283,10 +298,10 @@ def test_tables_are_the_same_without_instructions(
     reason="looks for vector registers of x86 with AVX2",
 )
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", [*FUNCTIONS, "pow", "atan2"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "pow", "atan2", "hypot"])
 def test_loops_become_vector_code(name: str, dtype: str) -> None:
     function = getattr(lib, name)
-    if name in ("pow", "atan2"):
+    if name in ("pow", "atan2", "hypot"):
 
         def kernel(x: Any, out: Any) -> None:
             for i in range(x.size):

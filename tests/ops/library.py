@@ -184,6 +184,19 @@ def spence_derivative(x, order):
     return np.sum((-1) ** order * math.factorial(n) * weights / 2 * t**n / (1 + t * u) ** order, -1)
 
 
+def scaled_bessel(end, cosine, scale):
+    """The derivative of the integral of exp(-x abs(cosine(t) - 1)) cosine(t) ** order, by the rule of trapezoids."""
+    t = np.linspace(0, end, 2001)
+    weights = np.where((t == 0) | (t == end), 0.5, 1.0) * t[1] * scale
+
+    def derived(x, order, derivative):
+        power = -abs(cosine(t) - 1)
+        terms = power**derivative * cosine(t) ** order * np.exp(np.asarray(x, np.float64)[..., None] * power)
+        return np.sum(weights * terms, -1)
+
+    return derived
+
+
 def cofactors(x):
     """Determinants without a row and a column."""
     minors = [
@@ -441,6 +454,8 @@ LIBRARY = {
     "bessel_jn": lambda x, order: wide(lambda t: special.jv(order, t))(x),
     "bessel_in": lambda x, order: wide(lambda t: special.iv(order, t))(x),
     "bessel_ine": lambda x, order: wide(lambda t: special.ive(order, t))(x),
+    "bessel_ie_derivative": scaled_bessel(math.pi, np.cos, 1 / math.pi),
+    "bessel_ke_derivative": scaled_bessel(8.0, np.cosh, 1.0),
     "dawsn": wide(lambda x: quadrature(lambda t: np.exp(t * t))(x) * np.exp(-x * x)),
     "expint": wide(lambda x: -np.real(special.exp1(-x + 0j))),
     "spence_derivative": spence_derivative,

@@ -25,7 +25,14 @@ ELSEWHERE = {
     "igamma_derivative": "a derivative of igamma by a series, for gradients: test_not_a_number.py and test_table.py",
     **{
         name: "of integer orders only: test_table.py"
-        for name in ("bessel_jn", "bessel_in", "bessel_ine", "spence_derivative")
+        for name in (
+            "bessel_jn",
+            "bessel_in",
+            "bessel_ine",
+            "bessel_ie_derivative",
+            "bessel_ke_derivative",
+            "spence_derivative",
+        )
     },
     "polygamma": "of integer orders only: test_table.py has its values",
     "string_add": "of strings: test_table.py",
@@ -71,12 +78,22 @@ def power(x: Any, y: Any) -> Any:
     return np.array(found, np.uint64).astype(x.dtype).reshape(x.shape)
 
 
+def with_limits(function: Any, below: float, above: float) -> Any:
+    """A function of SciPy's with its limits at the infinities, where that has NaN."""
+    return lambda x: np.where(np.isinf(x), np.where(x < 0, below, above), function(x))
+
+
+# Of these, NaN outside of the domain.
+LIMITS = {
+    "bessel_i0": (np.inf, np.inf), "bessel_i1": (-np.inf, np.inf), "bessel_j0": (0, 0), "bessel_j1": (0, 0),
+    "bessel_y0": (np.nan, 0), "bessel_y1": (np.nan, 0), "spence": (np.nan, -np.inf),
+}  # fmt: skip
 SAME_IN_NUMPY = (
     "add", "subtract", "multiply", "divide", "negative", "abs", "sign", "square", "equal",
     "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
     "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift", "floor", "ceil",
     "rint", "trunc", "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "reciprocal",
-    "real", "imag", "angle", "conj", "nextafter",
+    "real", "imag", "angle", "conj", "nextafter", "hypot",
 )  # fmt: skip
 SAME_IN_SCIPY = {
     "erf": "erf", "erfc": "erfc", "lgamma": "gammaln", "digamma": "psi", "erfinv": "erfinv", "erfcinv": "erfcinv",
@@ -87,6 +104,7 @@ SAME_IN_SCIPY = {
 REFERENCES: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in SAME_IN_NUMPY},
     **{name: getattr(special, other) for name, other in SAME_IN_SCIPY.items()},
+    **{name: with_limits(getattr(special, SAME_IN_SCIPY[name]), *limits) for name, limits in LIMITS.items()},
     **{name: getattr(np, "arc" + name[1:]) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")},
     **{f"is_{name}": getattr(np, f"is{name}") for name in ("nan", "inf", "finite")},
     "rsqrt": lambda x: 1 / np.sqrt(x), "sech": lambda x: 1 / np.cosh(x),
@@ -102,6 +120,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "multiply_no_nan": lambda x, y: np.where(y == 0, np.zeros((), x.dtype), x * y),
     "xdivy": lambda x, y: np.where(x == 0, 0, x / y), "select": lambda c, x, y: np.where(c, x, y),
     "complex": lambda x, y: np.stack([x, y], -1).view(np.complex128)[..., 0], "complex_abs": np.abs,
+    "softsign": lambda x: x / (np.abs(x) + 1), "hypot_slope": lambda x, y: x / 2 / np.hypot(x / 2, y / 2),
+    "expint_derivative": lambda x: np.where(x == np.inf, x, np.exp(x) / x),
     "fresnel_sin": lambda x: special.fresnel(x)[0], "fresnel_cos": lambda x: special.fresnel(x)[1],
 }  # fmt: skip
 

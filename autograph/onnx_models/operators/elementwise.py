@@ -19,7 +19,7 @@ _SAME: dict[str, Callable[..., Any]] = {
     "Atanh": ops.atanh, "Ceil": ops.ceil, "Cos": ops.cos, "Cosh": ops.cosh, "Erf": ops.erf, "Exp": ops.exp,
     "Floor": ops.floor, "Identity": ops.identity, "Log": ops.log, "Neg": ops.negative, "Not": ops.logical_not,
     "Reciprocal": ops.reciprocal, "Relu": ops.relu, "Round": ops.rint, "Sigmoid": ops.sigmoid, "Sign": ops.sign,
-    "Sin": ops.sin, "Sinh": ops.sinh, "Softplus": ops.softplus, "Softsign": nn_ops.softsign, "Sqrt": ops.sqrt,
+    "Sin": ops.sin, "Sinh": ops.sinh, "Softplus": ops.softplus, "Softsign": ops.softsign, "Sqrt": ops.sqrt,
     "Tan": ops.tan, "Tanh": ops.tanh, "IsNaN": ops.is_nan, "BitwiseNot": ops.invert,
     "Add": ops.add, "Sub": ops.subtract, "Mul": ops.multiply, "And": ops.logical_and, "Or": ops.logical_or,
     "Xor": ops.logical_xor, "Equal": ops.equal, "Less": ops.less, "LessOrEqual": ops.less_equal,

@@ -26,7 +26,7 @@ def _activation(node: Call, place: int) -> Callable[[Any], Any]:
     alpha = alphas[place] if place < len(alphas) else None
     beta = betas[place] if place < len(betas) else None
     known: dict[str, Callable[[Any], Any]] = {
-        "Sigmoid": ops.sigmoid, "Tanh": ops.tanh, "Relu": ops.relu, "Softsign": nn_ops.softsign,
+        "Sigmoid": ops.sigmoid, "Tanh": ops.tanh, "Relu": ops.relu, "Softsign": ops.softsign,
         "Softplus": ops.softplus, "Elu": nn_ops.elu,
         "LeakyRelu": lambda x: nn_ops.leaky_relu(x, 0.01 if alpha is None else alpha),
         "HardSigmoid": lambda x: hard_sigmoid(x, 0.2 if alpha is None else alpha, 0.5 if beta is None else beta),

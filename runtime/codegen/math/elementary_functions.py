@@ -314,6 +314,17 @@ def _atan2(m: FormulaBuilder, y: SimdValue, x: SimdValue) -> SimdValue:
     return m.select(m.unordered(x, y), math.nan, angle)
 
 
+def _hypot(m: FormulaBuilder, x: SimdValue, y: SimdValue) -> SimdValue:
+    """l sqrt(1 + (s / l)**2), where l is the larger of |x| and |y|, and s the smaller: nothing overflows before the
+    result."""
+    first, second = abs(x), abs(y)
+    swapped = second > first
+    large, small = m.select(swapped, second, first), m.select(swapped, first, second)
+    ratio = small / m.select(large > 0.0, large, 1.0)
+    infinite = m.select(first.equals(math.inf), first, second).equals(math.inf)  # beside NaN, too
+    return m.select(infinite, math.inf, large * m.sqrt(m.fma(ratio, ratio, 1.0)))
+
+
 def _arcsine(m: FormulaBuilder, x: SimdValue) -> tuple[SimdValue, SimdValue, SimdValue]:
     """Whether |x| is above a half; asin of |x|, or of sqrt((1 - |x|) / 2), as a number and a correction."""
     size = abs(x)
@@ -436,6 +447,7 @@ joined("sine_and_cosine", (sin, cos), _sine_and_cosine, _far)
 tan = outlined("tan", _tan, _far)
 atan = inline("atan", _atan)
 atan2 = inline("atan2", _atan2, 2)
+hypot = inline("hypot", _hypot, 2)
 asin = inline("asin", _asin)
 acos = inline("acos", _acos)
 asinh = inline("asinh", _asinh)

@@ -77,7 +77,9 @@ def _number(value: Any, x: Any) -> Any:
 
 def _grad_floormod(op: Any, dy: Any) -> Sequence[Any]:
     x, y = op.inputs
-    return unbroadcast(dy, x, y), unbroadcast(-dy * floordiv(x, y), y, x)
+    # floor(x / y) may be one more or less: x / y is rounded before, up to the next integer or to 0.
+    quotient = call("rint", (x - op.outputs[0]) / y) if x.dtype.kind == "f" else floordiv(x, y)
+    return unbroadcast(dy, x, y), unbroadcast(-dy * quotient, y, x)
 
 
 def _grad_extreme(wins: Any) -> Any:
@@ -279,6 +281,32 @@ atan2 = binary(
     _grad_atan2, kinds="f", samples=binary_samples(0.5, 3.0), cost=10,
 )  # fmt: skip
 
+
+def _grad_hypot(op: Any, dy: Any) -> Sequence[Any]:
+    x, y = op.inputs
+    return unbroadcast(dy * _hypot_slope(x, y), x, y), unbroadcast(dy * _hypot_slope(y, x), y, x)
+
+
+def _grad_hypot_slope(op: Any, dy: Any) -> Sequence[Any]:
+    """y ** 2 / h ** 3 and -x y / h ** 3. As a quotient's, the first would be 1 / h - x ** 2 / h ** 3, which cancels."""
+    x, y = op.inputs
+    other = _hypot_slope(y, x)
+    scaled = dy * other / hypot(x, y)
+    return unbroadcast(scaled * other, x, y), unbroadcast(-scaled * op.outputs[0], y, x)
+
+
+hypot = binary(
+    "hypot", np.hypot, "math.hypot({0}, {1})", "sqrt(x * x + y * y), without overflow.",
+    _grad_hypot, kinds="f", samples=binary_samples(0.5, 3.0), cost=10,
+)  # fmt: skip
+_hypot_slope: BinaryFunction = binary(
+    # Of halves, as the root of the largest numbers is infinite.
+    "hypot_slope", lambda x, y: (h := x * x.dtype.type(0.5)) / np.hypot(h, y * y.dtype.type(0.5)),
+    typed("({0} * {T}(0.5) / math.hypot({0} * {T}(0.5), {1} * {T}(0.5)))"),
+    "x / sqrt(x * x + y * y), the derivative of `hypot` by x.",
+    _grad_hypot_slope, kinds="f", samples=binary_samples(0.5, 3.0), cost=10,
+)  # fmt: skip
+
 negative = unary(
     "negative",
     operator.neg,
@@ -427,7 +455,11 @@ def scalar_mul(scalar: Any, x: TensorLike, name: str | None = None) -> Tensor:
 def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x - truncatediv(x, y) * y: the remainder with the sign of x."""
     a, b = operands("TruncateMod", x, y)
-    return a - truncatediv(a, b) * b
+    if a.dtype.kind != "f":
+        return a - truncatediv(a, b) * b
+    # The quotient of floats is rounded, and the remainder of that isn't the remainder.
+    side = call("select", a < 0, -_ones(a), _ones(a))
+    return side * floormod(side * a, abs(b))
 
 
 def clip_by_value(

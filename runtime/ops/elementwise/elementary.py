@@ -245,6 +245,19 @@ relu = with_operands(
         "max(features, 0); its gradient at 0 is 0.", _grad_relu, kinds="iuf", cheap=True,
     ), "features",
 )  # fmt: skip
+
+
+def _grad_softsign(op: Any, dy: Any) -> Sequence[Any]:
+    # As a quotient's it would be a difference, which cancels far out.
+    return (dy * square(call("reciprocal", call("abs", op.inputs[0]) + 1)),)
+
+
+softsign = with_operands(
+    unary(
+        "softsign", lambda x: x / (np.abs(x) + x.dtype.type(1)), typed("({0} / (abs({0}) + {T}(1)))"),
+        "features / (abs(features) + 1).", _grad_softsign, cheap=True,
+    ), "features",
+)  # fmt: skip
 softplus = with_operands(
     unary(
         "softplus", lambda x: np.logaddexp(x, x.dtype.type(0)),

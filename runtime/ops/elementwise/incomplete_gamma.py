@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.ops.dispatch import apply
+from runtime.ops.dispatch import apply, call
 from runtime.ops.elementwise import elementary
 from runtime.ops.rules import infer_binary, unbroadcast
 from runtime.ops.table import OPS, OpDef, Sample, register
@@ -91,7 +91,7 @@ def _kernel(a: Any, x: Any, order: int) -> Any:
 
 def _density_derivative(a: Any, x: Any, order: int) -> Any:
     """The derivative by a, `order` times, of the density x ** (a - 1) exp(-x) / gamma(a)."""
-    found = [elementary.exp((a - 1) * elementary.log(x) - x - apply(OPS["lgamma"], [a]))]
+    found = [elementary.exp(call("xlogy", a - 1, x) - x - apply(OPS["lgamma"], [a]))]
     slopes = [elementary.log(x) - apply(OPS["digamma"], [a])] if order else []
     for k in range(1, order):
         slopes.append(-apply(OPS["polygamma"], [apply(OPS["ones_like"], [a]) * k, a]))

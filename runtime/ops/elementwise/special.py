@@ -40,14 +40,32 @@ def scipy_kernel(name: str, wide: bool = False) -> Callable[..., Any]:
     return kernel
 
 
-def _row(name: str, doc: str, derivative: Any, low: float = 0.3, high: float = 3.0, scipy: str = "") -> Any:
-    """A unary row from SciPy; derivative(x, y) of the operand and the result, or None."""
+def _with_limits(function: Callable[..., Any], below: float, above: float) -> Callable[..., Any]:
+    """A kernel with its limits at the infinities, where SciPy has NaN."""
+
+    def kernel(x: Any) -> Any:
+        return np.where(np.isinf(x), np.where(x < 0, below, above), function(x)).astype(x.dtype)[()]
+
+    return kernel
+
+
+def _row(
+    name: str,
+    doc: str,
+    derivative: Any,
+    low: float = 0.3,
+    high: float = 3.0,
+    scipy: str = "",
+    limits: tuple[float, float] | None = None,
+) -> Any:
+    """A unary row from SciPy; derivative(x, y) of the operand and the result, or None. limits: at the infinities."""
+    kernel = scipy_kernel(scipy or name)
 
     def grad(op: Any, dy: Any) -> Sequence[Any]:
         return (dy * derivative(op.inputs[0], op.outputs[0]),)
 
     return unary(
-        name, scipy_kernel(scipy or name), None, doc,
+        name, kernel if limits is None else _with_limits(kernel, *limits), None, doc,
         grad if derivative is not None else lambda op, dy: (None,), samples=unary_samples(low, high),
     )  # fmt: skip
 
@@ -80,31 +98,49 @@ ndtri = _row(
     "ndtri", "The inverse of the standard normal distribution function.",
     lambda x, y: elementary.exp(y * y * 0.5) * math.sqrt(2 * math.pi), 0.05, 0.95,
 )  # fmt: skip
-bessel_i0 = _row("bessel_i0", "Modified Bessel function I0.", lambda x, y: bessel_i1(x), -3.0, scipy="i0")
+bessel_i0 = _row(
+    "bessel_i0", "Modified Bessel function I0.", lambda x, y: bessel_i1(x), -3.0, scipy="i0",
+    limits=(math.inf, math.inf),
+)  # fmt: skip
+# Far out, the slope I1 - I0 has no digits left, and is a row of its own.
 bessel_i0e = _row(
-    "bessel_i0e", "exp(-abs(x)) * I0(x).", lambda x, y: bessel_i1e(x) - arithmetic.sign(x) * y, -3.0, scipy="i0e"
-)
+    "bessel_i0e", "exp(-abs(x)) * I0(x).",
+    lambda x, y: call("bessel_ie_derivative", x, order=0, derivative=1), -3.0, scipy="i0e",
+)  # fmt: skip
 bessel_i1: UnaryFunction = _row(
-    "bessel_i1", "Modified Bessel function I1.", lambda x, y: (bessel_i0(x) + bessel("i", x, 2)) * 0.5, -3.0, scipy="i1"
-)
+    "bessel_i1", "Modified Bessel function I1.", lambda x, y: (bessel_i0(x) + bessel("i", x, 2)) * 0.5, -3.0,
+    scipy="i1", limits=(-math.inf, math.inf),
+)  # fmt: skip
 bessel_i1e: UnaryFunction = _row(
     "bessel_i1e", "exp(-abs(x)) * I1(x).",
-    lambda x, y: (bessel_i0e(x) + bessel("ie", x, 2)) * 0.5 - arithmetic.sign(x) * y, -3.0, scipy="i1e",
+    lambda x, y: call("bessel_ie_derivative", x, order=1, derivative=1), -3.0, scipy="i1e",
 )  # fmt: skip
 bessel_k0: UnaryFunction = _row("bessel_k0", "Modified Bessel function K0.", lambda x, y: -bessel_k1(x), scipy="k0")
-bessel_k0e: UnaryFunction = _row("bessel_k0e", "exp(x) * K0(x).", lambda x, y: y - bessel_k1e(x), scipy="k0e")
+# Far out, K0 - K1 has no digits left.
+bessel_k0e: UnaryFunction = _row(
+    "bessel_k0e", "exp(x) * K0(x).", lambda x, y: call("bessel_ke_derivative", x, order=0, derivative=1), scipy="k0e"
+)
 bessel_k1: UnaryFunction = _row(
     "bessel_k1", "Modified Bessel function K1.", lambda x, y: -bessel_k0(x) - y / x, scipy="k1"
 )
 bessel_k1e: UnaryFunction = _row(
-    "bessel_k1e", "exp(x) * K1(x).", lambda x, y: y * (1 - 1 / x) - bessel_k0e(x), scipy="k1e"
+    "bessel_k1e", "exp(x) * K1(x).", lambda x, y: call("bessel_ke_derivative", x, order=1, derivative=1), scipy="k1e"
 )  # fmt: skip
-bessel_j0: UnaryFunction = _row("bessel_j0", "Bessel function J0.", lambda x, y: -bessel_j1(x), -3.0, scipy="j0")
-bessel_j1: UnaryFunction = _row(
-    "bessel_j1", "Bessel function J1.", lambda x, y: (bessel_j0(x) - bessel("j", x, 2)) * 0.5, -3.0, scipy="j1"
+bessel_j0: UnaryFunction = _row(
+    "bessel_j0", "Bessel function J0.", lambda x, y: -bessel_j1(x), -3.0, scipy="j0", limits=(0.0, 0.0)
 )
-bessel_y0: UnaryFunction = _row("bessel_y0", "Bessel function Y0.", lambda x, y: -bessel_y1(x), scipy="y0")
-bessel_y1: UnaryFunction = _row("bessel_y1", "Bessel function Y1.", lambda x, y: bessel_y0(x) - y / x, scipy="y1")
+bessel_j1: UnaryFunction = _row(
+    "bessel_j1", "Bessel function J1.", lambda x, y: (bessel_j0(x) - bessel("j", x, 2)) * 0.5, -3.0, scipy="j1",
+    limits=(0.0, 0.0),
+)  # fmt: skip
+bessel_y0: UnaryFunction = _row(
+    "bessel_y0", "Bessel function Y0.", lambda x, y: -bessel_y1(x), scipy="y0", limits=(math.nan, 0.0)
+)
+# At 0, Y1(x) / x is infinite, and so is Y0.
+bessel_y1: UnaryFunction = _row(
+    "bessel_y1", "Bessel function Y1.", lambda x, y: arithmetic.bounded(bessel_y0(x)) - y / x, scipy="y1",
+    limits=(math.nan, 0.0),
+)  # fmt: skip
 # The slope of Dawson's integral has the asymptotic series of -(2 k + 1)!! / (2 x ** 2) ** (k + 1). From 7 on, 21 terms
 # are exact to 1e-16, and 1 - 2 x y loses more than two digits. The coefficients are those of (7 / x) ** (2 k).
 _DAWSN_FAR = 7
@@ -124,10 +160,10 @@ def _dawsn_slope(x: Any, y: Any) -> Any:
 
 
 dawsn = _row("dawsn", "Dawson's integral.", _dawsn_slope, -3.0)
-expint = _row("expint", "The exponential integral Ei.", lambda x, y: elementary.exp(x) / x, scipy="expi")
+expint = _row("expint", "The exponential integral Ei.", lambda x, y: call("expint_derivative", x), scipy="expi")
 spence = _row(
     "spence", "Spence's integral (the dilogarithm of 1 - x).",
-    lambda x, y: call("spence_derivative", x, order=1), 0.2, 3.0,
+    lambda x, y: call("spence_derivative", x, order=1), 0.2, 3.0, limits=(math.nan, -math.inf),
 )  # fmt: skip
 
 
@@ -209,6 +245,9 @@ def _polygamma_kernel(n: Any, x: Any) -> Any:
     wide = np.asarray(x, np.float64)
     # (-1) ** (n + 1) * n! * zeta(n + 1, x), and psi for n = 0; DLMF 5.15.1
     series = np.where(order % 2 == 1, 1.0, -1.0) * special.gamma(order + 1) * special.zeta(order + 1, wide)
+    # At poles of odd orders the sides differ: at 0 its sign says from which one, at -1, -2, ... there is no limit.
+    is_pole = (wide <= 0) & (wide % 1 == 0) & (order % 2 == 0)
+    series = np.where(is_pole, np.where(wide == 0, np.copysign(series, -wide), np.nan), series)
     whole = (order >= 0) & (order % 1 == 0)
     return np.where(order == 0, special.psi(wide), np.where(whole, series, np.nan)).astype(x.dtype)[()]
 
@@ -303,7 +342,7 @@ def _infer_three(inputs: Sequence[Any], attrs: dict) -> tuple:
 def _grad_betainc(op: Any, dy: Any) -> Sequence[Any]:
     a, b, x = op.inputs
     log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
-    density = elementary.exp((b - 1) * elementary.log1p(-x) + (a - 1) * elementary.log(x) - log_beta)
+    density = elementary.exp(xlog1py(b - 1, -x) + xlogy(a - 1, x) - log_beta)
     return None, None, unbroadcast(dy * density, x)
 
 

@@ -94,14 +94,9 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
     if x.dtype.kind != "f":
         raise ValueError(f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype}")
     if approximate:
-        return x * 0.5 * (call("tanh", (x + x * x * x * 0.044715) * 0.7978845608028654) + 1)
+        # sigmoid(2 z) has all of its digits far below 0, where 1 + tanh(z) has none.
+        return x * sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308)
     return x * 0.5 * (call("erf", x * 0.7071067811865476) + 1)
-
-
-def softsign(features: TensorLike, name: str | None = None) -> Tensor:
-    """x / (abs(x) + 1)."""
-    x = convert_to_tensor(features)
-    return x / (abs(x) + 1)
 
 
 @deferrable
@@ -197,10 +192,11 @@ def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, na
     targets = convert_to_tensor(labels, x.dtype)
     if not x.shape.is_compatible_with(targets.shape):
         raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {targets.shape}).")
-    # Both kinks, of relu and of abs, are at 0: each branch has the whole of one side's derivatives.
+    # Both kinks, of relu and of abs, are at 0: each branch has the whole of one side's derivatives. The factor of x is
+    # exactly 0 for a label of 1 or 0 on its own side, and leaves the slope of the logarithm its digits.
     zero = zeros_like(x)
     positive = x >= zero
-    return where(positive, x, zero) - x * targets + log1p(exp(where(positive, -x, x)))
+    return x * (call("cast", positive, dtype=x.dtype) - targets) + log1p(exp(where(positive, -x, x)))
 
 
 @deferrable

@@ -116,7 +116,7 @@ def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 def _fmod(x: Any, y: Any) -> Tensor:
     a, b = common(x, y)
-    return a - arithmetic.truncatediv(a, b) * b
+    return arithmetic.truncatemod(a, b)
 
 
 def _modf(x: Any) -> tuple[Tensor, Tensor]:
@@ -136,6 +136,14 @@ def _ignoring_nan(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return chosen
 
     return apply_to
+
+
+def _cbrt(x: Any) -> Tensor:
+    tensor = floating(x)
+    # Not the sign, which is 0 at 0, where the slope is infinite.
+    one = call("ones_like", tensor)
+    side = compare.where(tensor < 0, -one, one)
+    return side * arithmetic.pow(side * tensor, 1 / 3)
 
 
 def _heaviside(x: Any, y: Any) -> Tensor:
@@ -205,7 +213,7 @@ def _fill() -> None:
             np.true_divide: _binary(a.divide, floats=True), np.power: _power, np.float_power: _binary(a.pow, True),
             np.equal: lambda x, y: c.equal(*common(x, y)), np.not_equal: lambda x, y: c.not_equal(*common(x, y)),
             np.arctan2: _binary(a.atan2, floats=True), np.divmod: _divmod, np.fmod: _fmod, np.modf: _modf,
-            np.hypot: lambda x, y: e.sqrt(sum(floating(v) * floating(v) for v in common(x, y))),
+            np.hypot: _binary(a.hypot, floats=True),
             np.logaddexp: _logaddexp(1.0), np.logaddexp2: _logaddexp(math.log(2)), np.heaviside: _heaviside,
             np.copysign: _copysign, np.signbit: _signbit,
             np.nextafter: _binary(special.nextafter, floats=True), np.matmul: _matmul,
@@ -213,7 +221,7 @@ def _fill() -> None:
             np.negative: _unary(a.negative, False), np.positive: lambda x: convert_to_tensor(x),
             np.absolute: _unary(a.abs, False), np.fabs: _unary(a.abs), np.sign: _sign,
             np.square: _unary(a.square, False), np.conjugate: lambda x: convert_to_tensor(x),
-            np.cbrt: lambda x: a.sign(floating(x)) * a.pow(a.abs(floating(x)), 1 / 3),
+            np.cbrt: _cbrt,
             np.exp2: lambda x: e.exp(floating(x) * 0.6931471805599453),
             np.log2: lambda x: e.log(floating(x)) * 1.4426950408889634,
             np.log10: lambda x: e.log(floating(x)) * 0.4342944819032518,
