@@ -12,6 +12,7 @@ import pytest
 
 import autograph as ag
 from runtime.engine.function import to_run
+from runtime.types import StackType
 from tests.autodiff.work import lines_run, value_and_gradients
 from tests.growth import growth
 
@@ -66,6 +67,32 @@ def pops_in_the_middle(n: Any, x: Any) -> Any:
     for _ in ag.range(n):
         x += q.pop(len(q) // 2)
     return x
+
+
+def inserts_in_a_branch(n: Any, x: Any) -> Any:
+    q = [x]
+    for i in ag.range(n):
+        q.insert(0, x * ag.cast(i, x.dtype))
+        if x * q[0] > 1.0:
+            q.insert(0, x)
+        else:
+            del q[0]
+            q.insert(len(q) // 2, x * x)
+    return q[0] * q[-1]
+
+
+def inserts_in_branches(n: Any, x: Any) -> Any:
+    q = [x]
+    for i in ag.range(n):
+        q.insert(0, x * ag.cast(i, x.dtype))
+        if x * q[0] > 1.0:
+            q.insert(0, x)
+            if x > 0.0:
+                q.pop(len(q) // 2)
+        elif x > 0.1:
+            del q[0]
+            q.insert(len(q) // 2, x * x)
+    return q[0] * q[-1]
 
 
 PROGRAMS = [inserts, inserts_in_the_middle, lists_before, deletes, pops, pops_in_the_middle]
@@ -124,7 +151,35 @@ def test_interpreted(program: Program) -> None:
     assert counts[0] > 50 and growth(counts) < 2.6
 
 
-@pytest.mark.parametrize("program", [*PROGRAMS, queue])
+@pytest.mark.parametrize("program", [*PROGRAMS, inserts_in_a_branch])
+def test_gradients_save_numbers(program: Program) -> None:
+    """A trip saves where it inserted and how long the list was, not the list: memory that grows with the length."""
+    specs = ag.TensorSpec([], ag.int32), ag.TensorSpec([], ag.float64)
+    concrete = ag.function(program).get_concrete_function(*specs)
+    forward = concrete.function.gradient((1,)).forward.graph
+    saved = [v.type.element for node in forward.walk() for v in node.outputs if isinstance(v.type, StackType)]
+    assert saved and all(element.rank == 0 for element in saved)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("program", [inserts_in_a_branch, inserts_in_branches])
+def test_gradients_of_inserts_in_branches(program: Program, jit_compile: bool) -> None:
+    staged = ag.function(program, jit_compile=jit_compile)
+    for number in (0.05, 0.3, 0.9):
+        x = ag.constant(number, ag.float64)
+        found = []
+        for function in (staged, program):
+            with ag.GradientTape() as outer:
+                outer.watch(x)
+                with ag.GradientTape() as inner:
+                    inner.watch(x)
+                    y = function(ag.constant(9), x)
+                slope = inner.gradient(y, x)
+            found.append([each.numpy() for each in (y, slope, outer.gradient(slope, x))])
+        assert found[0] == pytest.approx(found[1])
+
+
+@pytest.mark.parametrize("program", [*PROGRAMS, queue, inserts_in_a_branch, inserts_in_branches])
 def test_gradients(program: Program) -> None:
     x = ag.constant(0.5, ag.float64)
     ratios = []
