@@ -10,6 +10,8 @@ import pytest
 
 import autograph as ag
 from autograph.operators import staged_loop
+from runtime.codegen.backends import llvm_backend
+from runtime.codegen.lower.lower_graph import lower
 from tests.growth import STAGES, Construct, forget, growth, load, work, works
 
 X = ag.constant(0.5)
@@ -168,6 +170,16 @@ def functions(size: int) -> str:
     return "\n".join(lines) + "\n" + in_loop([f"x = g{size - 1}(x)"])
 
 
+def helpers(size: int) -> str:
+    """Helpers that call one another twice: `size` copies of the lowest."""
+    lines = ["def h1(x):", "    while x > 1.0:", "        x = x * 0.5", "    return x", ""]
+    k = 1
+    while k < size:
+        k *= 2
+        lines += [f"def h{k}(x):", f"    return h{k // 2}(x) + h{k // 2}(x * 0.5)", ""]
+    return "\n".join(lines) + "\n" + in_loop([f"x = h{size}(x)"])
+
+
 def accumulators(size: int) -> str:
     """Each loop has a sum of its own, a Python number at first, of those of the loop in it."""
     lines = ["x = x * 0.5"]
@@ -252,6 +264,7 @@ CONSTRUCTS: list[tuple[Construct, int, dict[str, float]]] = [
     (writes, 2, {}),
     (appends, 2, {}),
     (functions, 4, NESTS),
+    (helpers, 8, {}),
 ]
 
 
@@ -262,6 +275,17 @@ def test_work_grows_as_the_program_does(construct: Construct, size: int, allowed
     grown = {stage: (growth([each[stage] for each in counts]), [each[stage] for each in counts]) for stage in STAGES}
     too_fast = {stage: found for stage, found in grown.items() if found[0] > allowed.get(stage, MOST)}
     assert not too_fast
+
+
+def test_text_of_a_kernel_with_many_checks_and_many_results() -> None:
+    """Each loop of the forward kernel is left when Ctrl-C was pressed, and gives a stack. Wrote each such return all
+    of the results, there would be four times as many for twice the loops."""
+    lines = []
+    for size in (32, 64, 128):
+        concrete = ag.function(load(helpers(size)), jit_compile=False).get_concrete_function(X, ONE)
+        source = lower(concrete.function.gradient((0,)).forward.graph)
+        lines.append(llvm_backend.program(source).text("kernel", source.signature, "kernel").count("\n"))
+    assert growth(lines) < 2.1
 
 
 @pytest.fixture

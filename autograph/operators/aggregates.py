@@ -46,7 +46,7 @@ from runtime.ops.elementwise.arithmetic import maximum, minimum
 from runtime.ops.elementwise.compare import logical_or
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.host_array import of_arrays
-from runtime.ops.staged_number import as_number, computed, is_number
+from runtime.ops.staged_number import StagedNumber, as_number, as_storage, computed, is_number, kind_of
 from runtime.ops.table import BEYOND_64_BITS
 from runtime.staged_array import WritableArray, as_array
 from runtime.staged_list import StagedList, moved
@@ -63,52 +63,64 @@ def sum_(*arguments: Any, **options: Any) -> Any:
     tensor = symbolic(items)
     if tensor is None or not tensor.type.shape:
         return builtins.sum(*others(items), **options)
-    total = _reduced(items, tensor, reduce_sum)
     start = arguments[1] if len(arguments) > 1 else options.get("start", 0)
-    return total if type(start) is int and start == 0 else start + total
+    return _reduced(items, tensor, reduce_sum, start, operator.add, 0)
 
 
-def _reduced(items: Any, tensor: Any, reduction: Callable[..., Any]) -> Any:
-    """What a reduction makes of a tensor's rows; of a staged list of Python numbers a number."""
-    if isinstance(items, WritableArray):
-        return as_array(reduction(tensor, axis=0))
+def _reduced(
+    items: Any, tensor: Any, reduction: Callable[..., Any], start: Any, combine: Callable[[Any, Any], Any], neutral: int
+) -> Any:
+    """What a reduction makes of a tensor's rows and the number to start with; of a staged list of Python numbers a
+    number."""
     if not (isinstance(items, StagedList) and items.is_weak and len(tensor.type.shape or ()) == 1):
-        return reduction(tensor, axis=0)
-    rows = items.wide_rows()
-    return items.element((_OF_INTEGERS[reduction] if rows.dtype.is_integer else reduction)(rows, axis=0))
+        whole = reduction(tensor, axis=0)
+        whole = as_array(whole) if isinstance(items, WritableArray) else whole
+    else:
+        if items.element_types[0].dtype.is_bool:
+            items = items.fitting([None], [dtypes.int32])
+        rows = items.wide_rows()
+        if rows.dtype.is_integer and is_number(start) and kind_of(start) is not float:
+            return items.element(_OF_INTEGERS[reduction](rows, as_storage(start, rows.dtype)))
+        whole = items.element(reduction(rows, axis=0))
+    return whole if type(start) is int and start == neutral else combine(start, whole)
 
 
-def _sum_of_integers(rows: Any, axis: int) -> Any:
+def _sum_of_integers(rows: Any, start: Any) -> Any:
     """The sum of Python's integers: OverflowError where 64 bits don't hold it. The halves of that many don't wrap."""
-    low = reduce_sum(rows & _LOW, axis=axis)
-    high = reduce_sum(rows >> _HALF, axis=axis) + (low >> _HALF)
+    low = reduce_sum(rows & _LOW, axis=0) + (start & _LOW)
+    high = reduce_sum(rows >> _HALF, axis=0) + (start >> _HALF) + (low >> _HALF)
     return call("checked_left_shift", high, convert_to_tensor(_HALF, rows.dtype)) | (low & _LOW)
 
 
-def _product_of_integers(rows: Any, axis: int) -> Any:
-    """The product likewise: a float tells how large it is."""
-    size = reduce_prod(cast(rows, dtypes.float64), axis=axis)
-    fits = logical_or(abs(size) < 2.0**63, reduce_any(rows == 0, axis=axis))
-    assert_op(fits, BEYOND_64_BITS, "OverflowError")
-    return reduce_prod(rows, axis=axis)
+def _product_of_integers(rows: Any, start: Any) -> Any:
+    """The product likewise. A float tells how large it is: one that has wrapped around is off by 2**64 or more, and
+    the float, of at most 65 factors that aren't 1 before it is larger than that, by less than 2**20."""
+    whole = reduce_prod(rows, axis=0) * start
+    size = reduce_prod(cast(rows, dtypes.float64), axis=0) * cast(start, dtypes.float64)
+    is_zero = logical_or(reduce_any(rows == 0, axis=0), start == 0)  # the float may be infinity times zero
+    assert_op(logical_or(abs(size - cast(whole, dtypes.float64)) < 2.0**62, is_zero), BEYOND_64_BITS, "OverflowError")
+    return whole
 
 
 _HALF, _LOW = 32, 2**32 - 1
-_OF_INTEGERS: dict[Any, Callable[..., Any]] = {reduce_sum: _sum_of_integers, reduce_prod: _product_of_integers}
+_OF_INTEGERS: dict[Any, Callable[[Any, Any], Any]] = {reduce_sum: _sum_of_integers, reduce_prod: _product_of_integers}
 
 
 def prod_(*arguments: Any, **options: Any) -> Any:
     """``math.prod``; of something staged along its first axis."""
     items, others = _taken(arguments)
-    tensor = _tensor_of(items)
-    if tensor is None:
+    tensor = symbolic(items)
+    if tensor is None or tensor.type.shape == ():
         return math.prod(*others(items), **options)
-    return _reduced(items, tensor, reduce_prod) * options.get("start", 1)
+    return _reduced(items, tensor, reduce_prod, options.get("start", 1), operator.mul, 1)
 
 
 def fsum_(*arguments: Any) -> Any:
     """``math.fsum``; of something staged along its first axis, as a float."""
     items, others = _taken(arguments)
+    numbers = _staged_numbers(items)
+    if numbers is not None:
+        return StagedNumber(reduce_sum(_floats(numbers), axis=0), dtypes.float32)
     tensor = _tensor_of(items)
     if tensor is None:
         return math.fsum(*others(items))
@@ -119,15 +131,44 @@ def dist_(*points: Any) -> Any:
     """``math.dist``; of points that are tensors, or consist of them."""
     if len(points) != 2 or all(_tensor_of(point) is None for point in points):
         return math.dist(*points)
-    p, q = (convert_to_tensor(drained(point)) for point in points)
+    p, q = (drained(point) for point in points)
+    one, other = _numbers(p), _numbers(q)
+    if one is not None and other is not None:
+        if len(p) != len(q):
+            raise ValueError("both points must have the same number of dimensions")
+        sides = _floats(one) - _floats(other)
+        return StagedNumber(reduce_sum(sides * sides) ** 0.5, dtypes.float32)
+    p, q = convert_to_tensor(p), convert_to_tensor(q)
     square = reduce_sum((p - q) * (p - q))
     return square**0.5 if square.dtype.is_floating else cast(square, dtypes.float32) ** 0.5
+
+
+def _numbers(items: Any) -> StagedList | None:
+    """The staged list of the Python numbers that something staged, or a Python list or tuple, consists of; None for
+    what doesn't consist of numbers alone."""
+    many = as_staged_list(items)
+    if many is not None:
+        return many if many.is_weak else None
+    if type(items) not in (list, tuple) or not items:
+        return None
+    numbers = [as_number(each) for each in items]
+    return StagedList(numbers) if all(map(is_number, numbers)) else None
+
+
+def _staged_numbers(items: Any) -> StagedList | None:
+    """`_numbers` of something staged, or of a Python list or tuple with a number of the program in it."""
+    known = type(items) in (list, tuple) and moved(items) is None and not _has_symbolic(items)
+    return None if known else _numbers(items)
+
+
+def _floats(numbers: StagedList) -> Tensor:
+    return cast(numbers.wide_rows(), dtypes.float64)
 
 
 def _tensor_of(items: Any) -> Any:
     """The tensor that something staged is, or a Python list with tensors in it; else None."""
     tensor = symbolic(items)
-    if tensor is None and type(items) in (list, tuple) and any(symbolic(each) is not None for each in items):
+    if tensor is None and type(items) in (list, tuple) and _has_symbolic(items):
         return convert_to_tensor(items)
     return None if tensor is None or tensor.type.shape == () else tensor
 
@@ -257,17 +298,19 @@ def sorted_(*arguments: Any, **options: Any) -> Any:
         if key is not None:
             pairs = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
             return [items[index] for index in pairs]
-    tensor = _tensor_of(items)
+    numbers = _staged_numbers(items)
+    tensor = _tensor_of(items) if numbers is None else numbers.wide_rows()
     if tensor is None:
         return builtins.sorted(*others(items), **options)
     if key is not None:
         return gather(tensor, _order(_keys(TensorItems(tensor), key), reverse))
-    if many is not None and many.is_weak:
-        tensor = many.wide_rows()
     made = sort(tensor, axis=0, direction=_DIRECTIONS[reverse])
-    if many is not None and many.is_weak:
-        return many.with_rows(made)
-    return made if symbolic(arguments[0]) is not None and not _is_list(arguments[0]) else StagedList.of_rows(made)
+    if symbolic(arguments[0]) is not None and not _is_list(arguments[0]):
+        return made
+    result = StagedList.of_rows(made) if numbers is None else numbers.with_rows(made)
+    if type(items) not in (list, tuple) or many is not None:
+        return result
+    return [result[index] for index in range(len(items))]
 
 
 _DIRECTIONS = ("ASCENDING", "DESCENDING")

@@ -14,10 +14,12 @@ from autograph.errors import StagingTypeError, user_location
 from autograph.operators.symbolic import symbolic
 from runtime import dtypes
 from runtime.ops import api
+from runtime.ops.control import assert_op
 from runtime.ops.convert import convert_to_tensor, is_tensor_like
 from runtime.ops.elementwise.elementary import cast
 from runtime.ops.elementwise.special import lgamma
 from runtime.ops.staged_number import StagedNumber, as_storage, is_number, kind_of, whole_number
+from runtime.ops.values import common_default, default_of
 from runtime.tensor import Tensor
 
 
@@ -74,8 +76,11 @@ def _hypot(*sides: Any) -> Any:
 
 
 def _isqrt(x: Any) -> Any:
-    root = api.floor(api.sqrt(cast(x, dtypes.float64)))
-    return cast(root, x.dtype if x.dtype.is_integer else dtypes.int32)
+    x = x if x.dtype.is_integer else cast(x, dtypes.int32)
+    assert_op(api.reduce_all(x >= 0), "isqrt() argument must be nonnegative", "ValueError")
+    root = cast(api.sqrt(cast(x, dtypes.float64)), x.dtype)
+    # Above 2**53 the float may be one more than a square that it stands for. The division doesn't leave the dtype.
+    return root - cast(root > x // api.maximum(root, 1), root.dtype)
 
 
 def _is_negative(x: Any) -> Any:
@@ -141,13 +146,15 @@ def _of_numbers(tensor: Callable[..., Any], floats: bool, arguments: tuple[Any, 
     """What a function of ``math`` gives for Python and staged numbers: it computes in 64 bits."""
     is_float = floats or any(kind_of(each) is float for each in arguments)
     result = tensor(*[as_storage(each, dtypes.float64 if is_float else dtypes.int64) for each in arguments], **options)
-    return tuple(map(_number, result)) if isinstance(result, tuple) else _number(result)
+    whole = dtypes.int32 if is_float else common_default(*map(default_of, arguments))
+    return tuple([_number(each, whole) for each in result]) if isinstance(result, tuple) else _number(result, whole)
 
 
-def _number(tensor: Any) -> Any:
+def _number(tensor: Any, whole: Any) -> Any:
+    """A result as a number. whole: what an int has for its default."""
     if tensor.dtype.is_bool:
         return tensor
-    return StagedNumber(tensor, dtypes.float32 if tensor.dtype.is_floating else dtypes.int32)
+    return StagedNumber(tensor, dtypes.float32 if tensor.dtype.is_floating else whole)
 
 
 def _missing(name: str) -> Callable[..., Any]:

@@ -6,7 +6,8 @@
 Running the branch again costs less than it seems: values that its gradient doesn't need are dropped, and nothing is
 saved for the branch that isn't taken. Results of effects (random numbers, host calls) can't be recomputed, so the
 forward node returns them as extra outputs. It also returns what a branch reads from an array that an enclosing loop
-changes in place: reading it again would need a copy of the whole array for each trip.
+changes in place: reading it again would need a copy of the whole array for each trip. Sizes are returned in a loop
+where only they would be computed again from an array, which each trip would save.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from runtime.autodiff.calls import NodeCall, is_differentiable
 from runtime.autodiff.loops_in_branches import take_out_loops
-from runtime.autodiff.residuals import is_array, is_overwritten
+from runtime.autodiff.residuals import SIZES, computed_in, is_array, is_overwritten
 from runtime.autodiff.reverse import REGION_RULES, Cotangents, taken_sum, walk_back
 from runtime.autodiff.zeros import empty_like_type, exact_zeros_for
 from runtime.context import ctx
@@ -61,12 +62,15 @@ def adjoint_of_cond(
 
     def adjoint_region(region: Graph, handed: dict[Value, Value]) -> Any:
         sharing: list[Node] = []
+        originals: dict[Value, Value] = {}
 
         def trace() -> list[Any]:
-            return _walk_branch(node, region, handed, captures, wanted, arrived, totals, sharing)
+            return _walk_branch(node, region, handed, captures, wanted, arrived, totals, sharing, originals)
 
         traced = trace_region(f"adjoint of {region.name}", trace)
         traced.builder.graph.outputs = traced.outputs
+        if loop is not None:
+            _take_sizes(node, region, traced.builder, originals)
         _keep_what_is_used(traced.builder, sharing)
         return traced
 
@@ -152,13 +156,16 @@ def _walk_branch(
     arrived: Sequence[Any],
     totals: Sequence[Any],
     sharing: list[Node],
+    originals: dict[Value, Value],
 ) -> list[Any]:
-    """sharing: collects the copied branches that still share the regions of their originals."""
+    """sharing: collects the copied branches that still share the regions of their originals. originals: for the
+    captures, and what is run again, the values of the branch."""
     builder = ctx.builder
     mapping = Substitution()
     for own, outer in zip(region.inputs, captures):
         if not isinstance(outer.type, TokenType):
             mapping[own] = builder.use(outer)
+            originals[mapping[own]] = own
     for own, outer in handed.items():
         mapping[own] = builder.use(outer)
     calls: list[Any] = []
@@ -173,6 +180,7 @@ def _walk_branch(
         copy_nodes(silenced([inner]), builder.graph, mapping, _itself if shares else None)
         made = builder.graph.nodes[start:]
         sharing += made if shares else ()
+        originals.update((mapping[own], own) for own in inner.outputs)
         if inner.op.is_update and inner.outputs[-1] in handed:
             mapping.update((own, builder.use(handed[own])) for own in inner.outputs[1:])
             calls.append(_SavedCall(inner, builder, mapping))
@@ -218,6 +226,28 @@ def _keep_what_is_used(builder: Builder, sharing: list[Node]) -> None:
     builder.forget_captures(live)
     for node in set(sharing).intersection(kept):
         node.regions = tuple(map(copy_graph, node.regions))
+
+
+def _take_sizes(node: Node, region: Graph, builder: Builder, originals: dict[Value, Value]) -> None:
+    """Has the branch return the sizes of arrays that its adjoint would compute again only for these. Else what they are
+    computed from would be saved: of a list that the branch inserts into, the whole list in each trip of a loop."""
+    graph = builder.graph
+    sizes = {n.outputs[0]: n for n in graph.nodes if n.op.name in SIZES and n.inputs[0] in originals}
+    needed = set(graph.outputs)
+    for each in reversed(graph.nodes):
+        if each.op.effect or each.has_effect or not needed.isdisjoint(each.outputs):
+            needed.update(() if each.outputs and each.outputs[0] in sizes else each.inputs)
+    replaced = Substitution()
+    for value, size in sizes.items():
+        if value in needed and size.inputs[0] not in needed:
+            found = computed_in(region, size.op, originals[size.inputs[0]], size.attrs)
+            if found not in region.outputs:
+                _add_output(node, region, found)
+            replaced[value] = builder.use(node.outputs[region.outputs.index(found)])
+    if replaced:
+        for each in graph.nodes:
+            each.inputs = [replaced[v] for v in each.inputs]
+        graph.outputs = [replaced[v] for v in graph.outputs]
 
 
 def _exposed(node: Node, region: Graph, overwritten: Sequence[bool]) -> list[tuple[Value, Value]]:

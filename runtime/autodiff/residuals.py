@@ -85,7 +85,7 @@ def forget_known_shapes(adjoint: Builder, body: Graph) -> None:
     graph.inputs = [v for v in graph.inputs if v not in forgotten]
 
 
-_SIZES = ("dim", "shape", "size")
+SIZES = ("dim", "shape", "size")  # the ops that ask for the sizes of an array
 
 
 def take_sizes_before(loop: Node, adjoint: Builder) -> None:
@@ -106,12 +106,12 @@ def take_sizes_before(loop: Node, adjoint: Builder) -> None:
         readers = uses.get(own, [])
         if own in returned or not readers or not all(index in node.op.shape_only for node, index in readers):
             continue
-        others = [(node, index) for node, index in readers if node.op.name not in _SIZES]
+        others = [(node, index) for node, index in readers if node.op.name not in SIZES]
         if others and outer.shape is None:
             continue
         for node, _ in readers:
-            if node.op.name in _SIZES:
-                mapping[node.outputs[0]] = adjoint.use(_computed_in(body, node.op, outer, node.attrs))
+            if node.op.name in SIZES:
+                mapping[node.outputs[0]] = adjoint.use(computed_in(body, node.op, outer, node.attrs))
         if others:
             with adjoint:
                 stand_in = adjoint.use(zeros([_size(body, outer, k) for k in range(len(outer.shape))], outer.dtype))
@@ -131,10 +131,10 @@ def _size(body: Graph, array: Value, axis: int) -> Any:
     static = array.shape[axis]
     if static is not None:
         return static
-    return ctx.builder.tensor(ctx.builder.use(_computed_in(body, OPS["dim"], array, {"axis": axis})))
+    return ctx.builder.tensor(ctx.builder.use(computed_in(body, OPS["dim"], array, {"axis": axis})))
 
 
-def _computed_in(body: Graph, op: OpDef, operand: Value, attrs: dict[str, Any]) -> Value:
+def computed_in(body: Graph, op: OpDef, operand: Value, attrs: dict[str, Any]) -> Value:
     """What an op gives for a value of the body, computed there as soon as the value is: later it may be overwritten."""
     for known in body.nodes:
         if known.op is op and known.inputs == [operand] and known.attrs == attrs:

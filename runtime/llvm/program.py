@@ -262,6 +262,7 @@ class Program:
         if not callee.direct:
             declared += [f"ptr noalias %out{i}" for i in range(len(results))]
         statements.block(w, function.body)
+        statements.write_common_results(w)
         w.block("exit")
         memory.drop_variables(w)
         kind = "i32"

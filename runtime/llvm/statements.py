@@ -13,7 +13,17 @@ from runtime.llvm import memory
 from runtime.llvm.arithmetic import cast
 from runtime.llvm.expressions import call, condition, element, typed, value
 from runtime.llvm.optimize import outer_loop_vectorize
-from runtime.llvm.writer import ELEMENTWISE, INTERLEAVED, MASKED_ROW, ROW, ArrayValue, Value, Writer, parts
+from runtime.llvm.writer import (
+    ELEMENTWISE,
+    INTERLEAVED,
+    MASKED_ROW,
+    ROW,
+    ArrayValue,
+    Value,
+    Writer,
+    part_types,
+    parts,
+)
 
 
 def block(w: Writer, statements: Sequence[ir.Statement]) -> None:
@@ -235,23 +245,86 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
     if w.lanes is not None and w.lanes.must_run_alone(item):
         w.jump(w.lanes.alone)
         return
-    result, values = w.types.result, w.types.returned(item)
+    values = w.types.returned(item)
     if values:
-        if result is None:
+        if w.types.result is None:
             raise Unsupported("a result whose type isn't known")
         items = w.types.items(values[0]) if len(values) == 1 else values
-        types = results(result)
-        position = 0
-        found = [typed(w, each, type_) for each, type_ in zip(values if items is None else items, types)]
-        if any(isinstance(each, Value) and each.type.lanes > 1 for each in found):
-            raise Unsupported("a vector as a result")
+        items = tuple(values if items is None else items)
         if w.direct:
-            w.store(found[0].type.ir, found[0].text, "%result")  # type: ignore[union-attr]
+            (found,) = _typed_results(w, items, 0)
+            w.store(found.type.ir, found.text, "%result")  # type: ignore[union-attr]
             w.jump("exit")
             return
-        for each in found:
-            position = _write_result(w, each, position)
+        shared = _common_results(w) if _fails(items) and w.lanes is None else 0
+        _write_results(w, items[: len(items) - shared], 0)
+        if shared:
+            w.jump(_FAILED)
+            return
     w.jump("exit")
+
+
+_FAILED = "failed"  # the block that writes the results that all failing returns of a function have in common
+_FEW_RESULTS = 4  # which aren't worth a block
+
+
+def _fails(items: Sequence[ir.Expr]) -> bool:
+    return len(items) > 1 and items[0] != ir.ZERO
+
+
+def _common_results(w: Writer) -> int:
+    """How many of the last results are the same variables and constants in all returns with an error's status.
+
+    A kernel with many loops has as many of these returns, and its gradient as many results, all of which each of them
+    would write.
+    """
+    if w.common_results is None:
+        common: Sequence[ir.Expr] | None = None
+        count = 0
+        for item in ir.walk(w.types.function.body):
+            if not isinstance(item, (ir.Return, ir.Fail)):
+                continue
+            values = w.types.returned(item)
+            items = w.types.items(values[0]) if len(values) == 1 else values
+            if items is None or not _fails(items):
+                continue
+            count += 1
+            common = _common_end(items[1:] if common is None else common, items)
+        w.common_results = () if common is None or count < 2 or len(common) < _FEW_RESULTS else tuple(common)
+    return len(w.common_results)
+
+
+def _common_end(one: Sequence[ir.Expr], other: Sequence[ir.Expr]) -> Sequence[ir.Expr]:
+    """The last of some results as far as they are the same variables and constants as the last of others."""
+    length = 0
+    for a, b in zip(reversed(one), reversed(other)):
+        if not isinstance(a, (ir.Var, ir.Const)) or (a is not b and a != b):
+            break
+        length += 1
+    return one[len(one) - length :]
+
+
+def write_common_results(w: Writer) -> None:
+    """Writes the block of results that failing returns share, if there is one."""
+    if w.common_results:
+        w.jump("exit")
+        w.block(_FAILED)
+        _write_results(w, w.common_results, len(results(w.types.result)) - len(w.common_results))
+        w.jump("exit")
+
+
+def _typed_results(w: Writer, items: Sequence[ir.Expr], first: int) -> list[Value | ArrayValue]:
+    found = [typed(w, each, type_) for each, type_ in zip(items, results(w.types.result)[first:])]
+    if any(isinstance(each, Value) and each.type.lanes > 1 for each in found):
+        raise Unsupported("a vector as a result")
+    return found
+
+
+def _write_results(w: Writer, items: Sequence[ir.Expr], first: int) -> None:
+    """Writes results to the memory that the caller gave, from the result number `first` on."""
+    position = sum(len(part_types(each)) for each in results(w.types.result)[:first])
+    for each in _typed_results(w, items, first):
+        position = _write_result(w, each, position)
 
 
 def _write_result(w: Writer, item: Value | ArrayValue, position: int) -> int:

@@ -144,6 +144,7 @@ class Writer(FunctionBuilder):
         self.lanes: Any = None  # set while statements are vectorised (optimize/outer_loop_vectorize.py)
         self.plans = {} if program.spmd else outer_loop_plan.plans(types)
         self.joined: frozenset[Any] = program.joined_arguments(types)
+        self.common_results: tuple[Any, ...] | None = None  # see `statements._return`; None while nobody has asked
         if not direct:
             self.stack("i32", "status", align=4)
             with self.at_start():

@@ -25,6 +25,9 @@ SMALL = [
     (2, 62), (2, 63), (-2, 63), (-2, 64), (3, 39), (3, 40), (-3, 40), (1, 100), (-1, 101), (0, 70), (7, 0), (-1, 63),
     (1, 62), (1, 63), (LEAST, 0), (LEAST, 63), (GREATEST, 1), (5, 3),
 ]  # fmt: skip
+SQUARES = [
+    (0, each) for root in (0, 1, 94906267, 3000000001, 3037000499) for each in (root**2 - 1, root**2)
+] + [(0, GREATEST)]  # fmt: skip
 
 OPERATIONS = {
     "sum": (lambda a, b: a + b, PAIRS),
@@ -41,9 +44,15 @@ OPERATIONS = {
     "left shift by a constant": (lambda a, b: a << 61, SMALL),
     "right shift": (lambda a, b: a >> b, SMALL),
     "quotient": (lambda a, b: a // b, PAIRS),
+    "quotient and remainder": (lambda a, b: divmod(a, b)[0], PAIRS),
+    "one, shifted": (lambda a, b: 1 << b, SMALL),
     "int": (lambda a, b: int(a * 1.5) + b * 0, PAIRS),
     "floor": (lambda a, b: math.floor(a * 0.75) + b * 0, PAIRS),
     "list": (lambda a, b: sum([a, b]), PAIRS),
+    "product of a list": (lambda a, b: math.prod([a, b]), PAIRS),
+    "product from a start": (lambda a, b: math.prod((a,), start=b), PAIRS),
+    "sorted": (lambda a, b: sorted([a, b, 7])[2], PAIRS),
+    "root": (lambda a, b: math.isqrt(b), SQUARES),
     # Only the low bits are read.
     "masked": (lambda a, b: (a * b + 12345) & 0x7FFFFFFF, PAIRS),
     "modulo a power of two": (lambda a, b: (a * b - 99) % 2**32, PAIRS),
@@ -167,21 +176,83 @@ def test_tensors_wrap_as_in_tensorflow():
     assert [each.numpy() for each in found] == [LEAST, -2, -GREATEST]
 
 
-@pytest.mark.parametrize("terms", [[GREATEST, -GREATEST, 7], [GREATEST, 1], [LEAST, -1], [2**62, 2**62 - 1], []])
-def test_sums_of_staged_lists(terms):
-    @ag.function
-    def f(rows):
+STARTS = [0, 1, -1, 2, LEAST, GREATEST]
+TERMS = [
+    [GREATEST, -GREATEST, 7], [GREATEST, 1], [LEAST, -1], [LEAST, -1, 1], [GREATEST, 1, -1], [2**62, 2**62 - 1], [],
+    [LEAST, LEAST, GREATEST, GREATEST, 2],
+]  # fmt: skip
+FACTORS = [
+    [], [GREATEST, -1], [LEAST], [LEAST, -1], [2**62, 2, -1], [2**62, 2], [2**40, 2**40, 0], [2**32, 2**32, 2**32],
+    [-(2**31), 2**32, 1, 1], [7, 7, 73, 127, 337, 92737, 649657], [-1] * 99,
+    [322, 28644012536816074],  # 2**63 + 20, which is less than 2**63 in floats
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("whole, rows", [(sum, TERMS), (math.prod, FACTORS)])
+def test_staged_lists(whole, rows, jit_compile):
+    """Whatever the partial sums and products are."""
+
+    @ag.function(
+        jit_compile=jit_compile, input_signature=[ag.TensorSpec([None], ag.int64), ag.TensorSpec([], ag.int64)]
+    )
+    def f(rows, start):
         numbers = []
         for row in rows:
             numbers.append(int(row))
-        return ag.cast(sum(numbers), ag.int64)
+        return ag.cast(whole(numbers, start=int(start)), ag.int64)
 
-    rows = ag.constant(terms, ag.int64, shape=[len(terms)])
-    if LEAST <= sum(terms) <= GREATEST:
-        assert f(rows).numpy() == sum(terms)
-    else:
-        with pytest.raises(OverflowError, match="too large"):
-            f(rows)
+    for each in rows:
+        for start in STARTS:
+            arguments = ag.constant(each, ag.int64, shape=[len(each)]), ag.constant(start, ag.int64)
+            if LEAST <= whole(each, start=start) <= GREATEST:
+                assert f(*arguments).numpy() == whole(each, start=start), (each, start)
+            else:
+                with pytest.raises(OverflowError, match=r"too large.*\n.*test_python_integers\.py:\d+, in f"):
+                    f(*arguments)
+
+
+@pytest.mark.parametrize("whole", [lambda a, b, c: sum([a, b, c]), lambda a, b, c: a + b + c])
+def test_sums_that_come_back(whole):
+    """A sum of a Python list is that of its items one by one."""
+
+    @ag.function
+    def f(a, b, c):
+        return ag.cast(whole(int(a), int(b), int(c)), ag.int64)
+
+    numbers = [ag.constant(each, ag.int64) for each in (LEAST, -1, 1)]
+    with pytest.raises(OverflowError, match=r"too large.*\n.*test_python_integers\.py:\d+"):
+        f(*numbers)
+    assert f(numbers[0], numbers[2], numbers[1]).numpy() == LEAST
+
+
+def counted(n):
+    """A Python int of the program, which a tensor of its own has as int32."""
+    k = 0
+    while k < n:
+        k += 1
+    return k
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        lambda k: math.prod([k, k, 3]) // 7,
+        lambda k: math.prod((k, 0.1)),
+        lambda k: math.fsum([k * k * k, 1]),
+        lambda k: math.fsum([k + 0.1, 0.2]),
+        lambda k: math.dist([k * 100003, 0.0], [0.1, 0.0]),
+        lambda k: sorted([k * k, 5, k])[2] - sorted((k, 5))[0],
+        lambda k: sorted([k, 5, 2 * k], reverse=True)[1] * k // 7,
+        lambda k: sorted([k + 2e-9, k + 1e-9, k])[1] - k,
+        lambda k: math.prod([k > 5, True, 3]) * 10**10,
+        lambda k: sum([k > 5, k > 7, True]) * 10**10,
+    ],
+)
+def test_lists_of_numbers_keep_64_bits(whole):
+    for jit_compile in (False, True):
+        found = ag.function(lambda n: whole(counted(n)) + ag.zeros([], ag.float64), jit_compile=jit_compile)
+        assert found(ag.constant(100000)).numpy() == pytest.approx(whole(100000), rel=1e-15)
 
 
 @pytest.mark.parametrize("value, error", [(math.nan, ValueError), (math.inf, OverflowError), (1e19, OverflowError)])
