@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from runtime.kernel_ir.types import BFLOAT16
 from runtime.llvm.function_builder import UNOPTIMISED, FunctionBuilder, definitions
 from runtime.llvm.layouts import ArrayInterface, known
 
@@ -164,14 +165,15 @@ def set_slot(f: FunctionBuilder, obj: str, offset: int | None, name: str, value:
 # --- NumPy's scalars and arrays --------------------------------------------------------------------------------------
 
 
-def number(f: FunctionBuilder, obj: str, type_: str) -> str:
-    """The value of a scalar of NumPy's. type_: its type in memory."""
+def number(f: FunctionBuilder, obj: str, name: str, type_: str) -> str:
+    """The value of a scalar of NumPy's. name: that of its dtype. type_: its type in memory."""
     offset = known().number
     if offset is not None:
         return f.field(type_, obj, offset)
     place = f.stack("i64")
     f.run("@numpy_number_to", f"ptr {obj}", f"ptr {place}")
-    return f.load(type_, place)
+    # Of a dtype that isn't NumPy's own it gives the address of the value.
+    return f.load(type_, f.load("ptr", place) if name == BFLOAT16.name else place)
 
 
 def new_number(f: FunctionBuilder, name: str, type_: str, value: str, failed: Callable[[str], None]) -> str:

@@ -192,10 +192,10 @@ def _number(w: _Wrapper, obj: str, type_: Scalar) -> str:
     same = w.is_same(type_of(w, obj), w.external(f"numpy_{type_.name}_type"))
     if type_.kind == "h":
         w.require(same, "bad")
-        return number(w, obj, type_.memory)
+        return number(w, obj, type_.name, type_.memory)
 
     def read() -> str:
-        value = number(w, obj, type_.memory)
+        value = number(w, obj, type_.name, type_.memory)
         return w.binary("icmp ne", value, 0, "i8") if type_ == BOOL else value
 
     return w.either(same, type_.ir, read, lambda: _converted(w, obj, type_))

@@ -41,6 +41,16 @@ for _ in range(3):
     print({key: (value.dtype.name, value.numpy().item()) for key, value in dtypes(values).items()})
 
 
+@ag.function(jit_compile=True)
+def numbers(values):
+    return {key: (value + value, value == 4) for key, value in values.items()}
+
+
+for _ in range(3):
+    found = numbers({name: value[1] for name, value in values.items()})
+    print({key: (each[0].numpy().item(), bool(each[1])) for key, each in found.items()})
+
+
 @ag.function
 def broken(x):
     for index in range(5):

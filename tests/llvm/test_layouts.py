@@ -36,8 +36,28 @@ def expected() -> str:
 
 @pytest.mark.parametrize("kind", [*layouts.KINDS, "tuple, array", "all"])
 def test_programs_run_without_a_layout(kind, expected):
-    assert expected.count("\n") == 17
+    assert expected.count("\n") == 20
     assert printed(kind) == expected
+
+
+COUNTED = """
+import autograph as ag
+from runtime.engine import kernel_counters
+f = ag.function(lambda x: x * 2.0 + x, jit_compile=True)
+print(f(ag.constant(3.0)).numpy(), kernel_counters().compiled)
+"""
+
+
+def test_kernels_on_disk_belong_to_the_layouts_they_were_compiled_for(tmp_path):
+    def run(unknown: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), layouts.VARIABLE: unknown}
+        environment["AUTOGRAPH_CACHE_DIR"] = str(tmp_path)
+        done = subprocess.run(
+            [sys.executable, "-c", COUNTED], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert [run(unknown) for unknown in ("", "", "all", "all", "")] == ["9.0 1", "9.0 0", "9.0 1", "9.0 0", "9.0 0"]
 
 
 def test_every_layout_of_this_interpreter_is_known():

@@ -33,6 +33,7 @@ from runtime.dtypes import DType
 from runtime.graph.ir import ConstantArray, Graph, Node, Value
 from runtime.graph.passes import options
 from runtime.graph.structural import ASSIGN
+from runtime.llvm.layouts import known
 from runtime.ops.table import OPS
 from runtime.types import StackType, TensorType, TokenType
 
@@ -134,13 +135,14 @@ def description(graph: Graph) -> str | None:
 @functools.cache
 def _this_build() -> str | None:
     """A hash of the project's source files with sizes and times of change, by which Python invalidates its bytecode
-    too, and of the versions that kernels depend on. None if there are no files."""
+    too, of the versions that kernels depend on, and of where this build of Python keeps the fields of objects. None if
+    there are no files."""
     found: list[str] = []
     with contextlib.suppress(OSError):
         for file in kernel_cache.source_files(_ROOT):
             status = file.stat()
             found.append(f"{file.path} {status.st_size} {status.st_mtime_ns}")
-    versions = (kernel_cache.FORMAT, np.__version__, sys.version_info[:3], system.NAME)
+    versions = (kernel_cache.FORMAT, np.__version__, sys.version_info[:3], system.NAME, known())
     text = "\n".join([repr(versions), *found])
     return kernel_cache.digest(text.encode("utf-8", "surrogateescape")) if found else None
 
