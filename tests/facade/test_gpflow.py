@@ -186,6 +186,14 @@ def test_sampling_of_hyperparameters(tf, gpflow):
     close(densities[-1], known + logs, rtol=1e-5)
 
 
+def test_a_parameter_of_another_ones_dtype(tf, gpflow):
+    parameter = gpflow.Parameter([1.5, 2.5], dtype=tf.float32, transform=gpflow.utilities.positive())
+    assert tf.is_tensor(parameter) and gpflow.Parameter(parameter).dtype == tf.float32
+    copied = gpflow.Parameter(parameter, dtype=tf.float64)
+    assert copied.dtype == tf.float64
+    close(copied, [1.5, 2.5])
+
+
 def test_a_change_of_a_model_is_seen(gpflow):
     """Functions are traced with what their checked methods read of objects, and again when that changes."""
 
