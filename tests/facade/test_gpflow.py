@@ -139,6 +139,13 @@ def test_stochastic_variational_inference(tf, gpflow):
     assert bound < process_of(model, matern52).log_marginal_likelihood
 
 
+def test_a_natural_gradients_step_is_exact(gpflow):
+    model = gpflow.models.SVGP(gpflow.kernels.Matern52(), gpflow.likelihoods.Gaussian(0.1), X.copy())
+    step = gpflow.optimizers.NaturalGradient(gamma=1.0)
+    step.minimize(model.training_loss_closure((X, Y), compile=False), [(model.q_mu, model.q_sqrt)])
+    close(model.elbo((X, Y)), process_of(model, matern52).log_marginal_likelihood, rtol=1e-3)
+
+
 def test_classification(gpflow):
     labels = np.where(Y > 0, 1.0, 0.0)
     model = gpflow.models.VGP((X, labels), gpflow.kernels.SquaredExponential(), gpflow.likelihoods.Bernoulli())

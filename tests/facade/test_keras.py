@@ -176,6 +176,20 @@ def test_the_step_of_keras_2s_optimizers(keras, tensorflow):
         optimizer.minimize(loss, [v])
 
 
+def test_the_base_class_of_optimizers_takes_a_name(keras):
+    class Halving(keras.optimizers.Optimizer):
+        def __init__(self):
+            super().__init__("halving")
+
+        def minimize(self, loss, var_list):
+            for each in var_list:
+                each.assign(each / 2)
+
+    optimizer = Halving()
+    assert optimizer.name == "halving" and float(optimizer.learning_rate) == 0.0
+    assert float(keras.optimizers.Optimizer(0.5).learning_rate) == 0.5
+
+
 def test_a_step_reads_the_next_batch(keras, tensorflow):
     w = tensorflow.Variable(0.0)
     batches = iter(tensorflow.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0]))

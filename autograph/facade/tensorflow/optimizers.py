@@ -1,7 +1,8 @@
-"""What Keras 2's optimizers have and Keras 3's don't: `minimize`, which programs of TensorFlow call."""
+"""What Keras 2's optimizers have and Keras 3's don't: `minimize`, and a base class that takes a name."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import autograph as ag
@@ -23,7 +24,23 @@ def minimize(self: Any, loss: Any, var_list: Any, tape: Any = None, name: str | 
     return self.apply_gradients(zip(tape.gradient(loss, variables), variables))
 
 
-def add_minimize(keras: Any) -> None:
-    """Gives Keras' optimizers the method, unless they have one."""
-    if not hasattr(keras.optimizers.Optimizer, "minimize"):
-        keras.optimizers.Optimizer.minimize = minimize
+def take_in_programs_for_keras_2(keras: Any) -> None:
+    """Gives Keras' optimizers the method, and lets their base class take a name first, as in Keras 2.
+
+    A name alone leaves the rate of learning 0: such an optimizer has an update of its own.
+    """
+    base = keras.optimizers.Optimizer
+    if hasattr(base, "minimize"):
+        return
+    construct = base.__init__
+
+    @functools.wraps(construct)
+    def construct_by_name(self: Any, *arguments: Any, **options: Any) -> None:
+        if arguments and isinstance(arguments[0], str):
+            name, *rest = arguments
+            construct(self, 0.0, *rest, name=name, **options)
+        else:
+            construct(self, *arguments, **options)
+
+    base.minimize = minimize
+    base.__init__ = construct_by_name
