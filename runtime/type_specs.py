@@ -24,7 +24,7 @@ import numpy as np
 from runtime import composites, dtypes, nest
 from runtime.extension_types.values import ExtensionType, ExtensionTypeSpec
 from runtime.ops.convert import convert_to_tensor
-from runtime.ops.facts import is_tensor
+from runtime.ops.facts import is_own_tensor
 from runtime.ragged.api import RaggedTensor
 from runtime.ragged.spec import RaggedTensorSpec
 from runtime.shapes import TensorShape
@@ -68,7 +68,7 @@ class _Composite:
     @classmethod
     def __tf_unflatten__(cls, metadata: _Structure, components: Sequence[Any]) -> Any:
         (parts,) = components
-        if all(is_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) for leaf in nest.flatten(parts)):
+        if all(is_own_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) for leaf in nest.flatten(parts)):
             return metadata.spec._from_components(parts)
         return _InItsForm(metadata, parts)
 
@@ -451,7 +451,7 @@ def type_spec_from_value(value: Any) -> Any:
         return own
     if isinstance(value, Variable):
         return VariableSpec.from_value(value)
-    if is_tensor(value):
+    if is_own_tensor(value):
         if isinstance(value, (SparseTensor, RaggedTensor)):
             return value._type_spec
         return TensorSpec(value.shape, value.dtype)

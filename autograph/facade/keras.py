@@ -29,6 +29,7 @@ def load() -> ModuleType:
         try:
             found = importlib.import_module("keras._tf_keras.keras")
             _without_cudnn()
+            importlib.import_module("autograph.facade.tensorflow.optimizers").take_in_programs_for_keras_2(found)
             return found
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] != "keras":

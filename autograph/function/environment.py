@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from autograph.operators.calls import is_checker
 from autograph.syntax import source
 from autograph.syntax.names import Path
 from autograph.syntax.outer_names import outer_names
@@ -23,10 +24,13 @@ GONE: Any = object()  # an argument of the first call that no longer exists: not
 
 
 def plain_function(target: Any, given: tuple) -> tuple[Any, tuple]:
-    """The Python function behind a method, partial, cache or `ag.function`, with the arguments that are known."""
+    """The Python function behind a method, partial, cache, check or `ag.function`, with the known arguments."""
     for _ in range(8):
         if isinstance(target, types.FunctionType):
-            return target, given
+            if not (is_checker(target) and _has(target, "__wrapped__")):
+                return target, given
+            target = target.__wrapped__  # type: ignore[attr-defined]
+            continue
         if isinstance(target, type):  # its instances' attributes are none of its own
             break
         if isinstance(target, types.MethodType) or _has(target, "__func__", "__self__"):

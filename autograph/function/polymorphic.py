@@ -34,7 +34,7 @@ from autograph.function.taking_in import ChangesState, Reached, Taken, refused_t
 from autograph.function.trace import trace
 from autograph.operators.arrays import NeedsStagedArrays
 from autograph.operators.builtins import STAGES_PRINTS
-from autograph.operators.calls import CONVERTING, is_library
+from autograph.operators.calls import CONVERTING, is_checker, is_library
 from autograph.operators.recursion import watched
 from autograph.operators.unbound import name_assignment
 from autograph.operators.unconverted import explain_type_error
@@ -272,7 +272,7 @@ class Function(Generic[P, Result]):
             )
         self._note_reason(key, args, kwargs)
         with room():
-            guards = guards_of(self._python_function, args, lambda f: not is_library(f))
+            guards = guards_of(self._python_function, args, lambda f: not (is_library(f) or is_checker(f)))
         args, kwargs = self._relaxed(args, kwargs)
         reached = Reached(self._python_function, args, kwargs)
         try:

@@ -28,7 +28,7 @@ import numpy as np
 
 from autograph.operators.builtins import OVERLOADS
 from autograph.operators.frames import warn
-from autograph.operators.libraries import LIBRARIES, package_of
+from autograph.operators.libraries import CHECKERS, LIBRARIES, package_of
 from runtime.autodiff.custom import DECORATED
 from runtime.context import ctx
 from runtime.staged_list import moved
@@ -234,6 +234,11 @@ def maker_of(function: FunctionType, even_library: bool = False) -> Maker | None
 def is_library(function: FunctionType) -> bool:
     """Whether a function belongs to the standard library, the numerical libraries or this project."""
     return is_library_code(function.__code__, function.__globals__)
+
+
+def is_checker(function: FunctionType) -> bool:
+    """Whether a function belongs to a package that checks what others get, and decides no value."""
+    return package_of(function.__globals__.get("__name__") or "") in CHECKERS
 
 
 def is_library_code(code: CodeType, namespace: dict[str, Any]) -> bool:

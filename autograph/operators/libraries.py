@@ -14,6 +14,9 @@ LIBRARIES = frozenset({
     "PIL", "keras", "matplotlib", "mock", "pandas", "tensorflow", "tensorflow_probability", "tf_keras",
     "_pytest", "coverage", "execnet", "hypothesis", "pluggy", "pytest", "xdist",
 })  # fmt: skip
+# Packages that check what functions get, or parse text. They are converted, since functions of the user's run inside
+# their wrappers; but they decide no value, so traces aren't guarded against changes of what they keep.
+CHECKERS = frozenset({"check_shapes", "dropstackframe", "lark"})
 # Modules of ours that are written to be converted.
 TEXTS = "autograph.standard_library"
 _OURS = frozenset({"autograph", "runtime"})  # methods of our `Module`s are the user's

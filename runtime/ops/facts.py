@@ -18,10 +18,16 @@ from runtime.tensor import EagerTensor, SymbolicTensor, Tensor
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether x is a tensor, a ragged or sparse one, indexed slices, or a variable.
+    """Whether x is a tensor, a ragged or sparse one, indexed slices, or a variable, or says that it stands for one.
 
-    Values that only convert to tensors don't count: numbers, arrays, objects with `__tf_tensor__`.
+    Values that only convert to tensors don't count: numbers, arrays, objects with `__tf_tensor__`. An object says that
+    it does by an attribute `is_tensor_like` that is true: TensorFlow Probability's deferred tensors have it.
     """
+    return is_own_tensor(x) or bool(getattr(x, "is_tensor_like", False))
+
+
+def is_own_tensor(x: Any) -> bool:
+    """Whether x is of one of this project's kinds of tensors, or a variable."""
     return isinstance(x, Tensor) or getattr(type(x), "__ag_tensor__", False)
 
 

@@ -162,6 +162,53 @@ def test_a_loop_of_ones_own(keras):
     assert step.experimental_get_tracing_count() == 1
 
 
+def test_the_step_of_keras_2s_optimizers(keras, tensorflow):
+    w, v = tensorflow.Variable([1.0, 2.0]), tensorflow.Variable(3.0)
+    optimizer = keras.optimizers.SGD(0.1)
+    optimizer.minimize(lambda: tensorflow.reduce_sum(w * w) * v, [w, v])
+    np.testing.assert_allclose(w, [1.0 - 0.6, 2.0 - 1.2], rtol=1e-6)
+    np.testing.assert_allclose(v, 3.0 - 0.5, rtol=1e-6)
+    with tensorflow.GradientTape() as tape:
+        loss = 2.0 * v
+    optimizer.minimize(loss, lambda: [v], tape=tape)
+    np.testing.assert_allclose(v, 2.5 - 0.2, rtol=1e-6)
+    with pytest.raises(ValueError, match="tape="):
+        optimizer.minimize(loss, [v])
+
+
+def test_the_base_class_of_optimizers_takes_a_name(keras):
+    class Halving(keras.optimizers.Optimizer):
+        def __init__(self):
+            super().__init__("halving")
+
+        def minimize(self, loss, var_list):
+            for each in var_list:
+                each.assign(each / 2)
+
+    optimizer = Halving()
+    assert optimizer.name == "halving" and float(optimizer.learning_rate) == 0.0
+    assert float(keras.optimizers.Optimizer(0.5).learning_rate) == 0.5
+
+
+def test_a_step_reads_the_next_batch(keras, tensorflow):
+    w = tensorflow.Variable(0.0)
+    batches = iter(tensorflow.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0]))
+    optimizer = keras.optimizers.SGD(1.0)
+
+    def loss():
+        return -w * next(batches)
+
+    @tensorflow.function
+    def step():
+        optimizer.minimize(loss, [w])
+
+    found = []
+    for _ in range(3):
+        step()
+        found.append(float(w))
+    assert found == [1.0, 3.0, 6.0]
+
+
 def test_a_model_with_a_training_step_of_its_own(keras):
     import tensorflow as tf
 

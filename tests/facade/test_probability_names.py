@@ -1,10 +1,10 @@
-"""What TensorFlow Probability imports of TensorFlow is there, whether or not it is installed."""
+"""What TensorFlow Probability and GPflow import of TensorFlow is there, whether or not they are installed."""
 
 import importlib
 
 import pytest
 
-# Of TensorFlow's private modules, the names that TensorFlow Probability 0.25 takes.
+# Of TensorFlow's private modules, the names that TensorFlow Probability 0.25 and GPflow 2.11 take.
 NAMES = {
     "tensorflow.__internal__": "CompositeTensor EagerTensor SymbolicTensor",
     "tensorflow.__internal__.nest": "is_mapping map_structure_up_to",
@@ -13,6 +13,7 @@ NAMES = {
     "tensorflow.python.autograph.pyct": "anno inspect_utils loader naming parser qual_names templates transformer",
     "tensorflow.python.autograph.pyct.common_transformers": "anf",
     "tensorflow.python.autograph.pyct.static_analysis": "activity",
+    "tensorflow.python.data.ops.iterator_ops": "OwnedIterator",
     "tensorflow.python.eager.context": "eager_mode executing_eagerly",
     "tensorflow.python.framework.composite_tensor": "CompositeTensor",
     "tensorflow.python.framework.ops": "EagerTensor Tensor get_default_graph",
@@ -43,6 +44,7 @@ NAMES = {
         "map_structure_with_path_up_to map_structure_with_tuple_paths map_structure_with_tuple_paths_up_to "
         "pack_sequence_as yield_flat_paths"
     ),
+    "tensorflow.python.util.object_identity": "Reference",
     "tensorflow.python.util.tf_inspect": "Parameter _inspect getdoc getfullargspec getmro isclass signature",
     "tensorflow.python.util.variable_utils": "convert_variables_to_tensors",
     "tensorflow.compat.v1": (
@@ -79,6 +81,15 @@ def test_the_same_by_other_paths(tensorflow):
     assert type_spec.TypeSpec is tensorflow.TypeSpec
     assert issubclass(tensorflow.TensorSpec, tensorflow.TypeSpec)
     assert isinstance(tensorflow.linalg.LinearOperatorDiag([1.0]), tensorflow.__internal__.CompositeTensor)
+
+
+def test_classes_of_objects(tensorflow):
+    from tensorflow.python.data.ops.iterator_ops import OwnedIterator
+    from tensorflow.python.util.object_identity import Reference
+
+    assert isinstance(iter(tensorflow.data.Dataset.range(2)), OwnedIterator)
+    x = tensorflow.Variable(1.0)
+    assert {Reference(x): "x"}[x.ref()] == "x" and Reference(x).deref() is x
 
 
 def test_signatures(tensorflow):

@@ -638,3 +638,35 @@ def test_what_is_made_on_the_first_call_is_no_change() -> None:
     for _ in range(4):
         assert float(lazy(ag.constant(3.0))) == 6.0
     assert lazy.__call__.experimental_get_tracing_count() <= 2
+
+
+def test_what_a_package_of_checks_wraps_is_read_and_its_own_state_is_not(tmp_path: Any) -> None:
+    text = """
+import functools
+state = {"checks": 0}
+
+def check(function):
+    @functools.wraps(function)
+    def checked(*arguments):
+        return function(*arguments) if state["checks"] < 10 else None
+    return checked
+"""
+    file = tmp_path / "decorator.py"
+    file.write_text(text, encoding="utf-8")
+    package: dict[str, Any] = {"__name__": "check_shapes.decorator"}
+    exec(compile(text, str(file), "exec"), package)
+
+    class Model:
+        rate = 2.0
+
+        @package["check"]
+        def loss(self, x: Any) -> Any:
+            return x * self.rate
+
+    model = Model()
+    f = ag.function(lambda x: model.loss(x))
+    assert float(f(ag.constant(3.0))) == 6.0
+    package["state"]["checks"] = 1
+    assert float(f(ag.constant(3.0))) == 6.0 and f.experimental_get_tracing_count() == 1
+    model.rate = 5.0
+    assert float(f(ag.constant(3.0))) == 15.0 and f.experimental_get_tracing_count() == 2

@@ -18,6 +18,9 @@ def test_types_of_ones_own_convert():
     )
     assert float(ag.constant(1.0) + Celsius(2.0)) == 3.0
     assert not ag.is_tensor(Celsius(1.0)) and float(ag.reduce_sum(ag.stack([Celsius(1.0), Celsius(4.0)]))) == 5.0
+    deferred = Celsius(2.5)
+    deferred.is_tensor_like = True
+    assert ag.is_tensor(deferred) and int(ag.cast(deferred, ag.int32)) == 2
     with pytest.raises(TypeError, match="Cannot register"):
         ag.register_tensor_conversion_function(int, lambda *arguments: None)
 

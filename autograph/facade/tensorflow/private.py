@@ -105,6 +105,7 @@ def _as_it_is(cls: Any = None, **options: Any) -> Any:
 MODULES: dict[str, dict[str, Any]] = {
     "tensorflow.compiler.tf2xla.python.xla": {"dynamic_update_slice": dynamic_update_slice},
     "tensorflow.python.data.experimental.ops.distribute": {"compute_batch_size": compute_batch_size},
+    "tensorflow.python.data.ops.iterator_ops": {"OwnedIterator": ag.data.Iterator},
     "tensorflow.python.eager.context": {
         "_reset_context": reset_context,
         "async_wait": lambda: None,

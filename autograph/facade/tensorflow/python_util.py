@@ -11,6 +11,7 @@ from typing import Any
 
 from runtime import composites, nest, shallow_structures, type_specs
 from runtime.signatures import full_arg_spec
+from runtime.tensor import TensorReference
 
 _logger = logging.getLogger("tensorflow")
 _silent = 0
@@ -158,6 +159,7 @@ MODULES: dict[str, dict[str, Any]] = {
         "pack_sequence_as": composites.pack_sequence_as,
         "yield_flat_paths": shallow_structures.yield_flat_paths,
     },
+    "tensorflow.python.util.object_identity": {"Reference": TensorReference},
     "tensorflow.python.util.tf_contextlib": {"contextmanager": contextlib.contextmanager},
     "tensorflow.python.util.tf_decorator": {"make_decorator": make_decorator, "unwrap": unwrap},
     "tensorflow.python.util.tf_export": {"keras_export": export, "tf_export": export},
