@@ -100,9 +100,10 @@ def _batches(suite: Suite, files: Iterable[str], size: int) -> list[list[str]]:
 
 def _run_batch(suite: Suite, files: list[str], options: Any, environment: dict[str, str], report: Path) -> Results:
     on_tensorflow = options.tensorflow is not None
-    path = [str(suite.package), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    if on_tensorflow:
-        path = [str(suite.package), str(ROOT / "tests" / "foreign")]
+    # The plugin isn't reached through our package `tests`: a library's tests may be a package of that name.
+    path = [str(suite.package), str(ROOT / "tests" / "foreign")]
+    if not on_tensorflow:
+        path += [str(ROOT), os.environ.get("PYTHONPATH", "")]
     variables = {
         **os.environ,
         **environment,
@@ -114,7 +115,7 @@ def _run_batch(suite: Suite, files: list[str], options: Any, environment: dict[s
     }
     command = [options.tensorflow or sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no"]
     command += ["--continue-on-collection-errors"]  # a file that can't be imported doesn't stop the others
-    command += ["-p", "plugin" if on_tensorflow else "tests.foreign.plugin", "--import-mode=prepend"]
+    command += ["-p", "plugin", "--import-mode=prepend"]
     command += ["--rootdir", str(suite.package), "-c", os.devnull, "-W", "ignore"]
     command += ["-k", options.select] if options.select else []
     try:

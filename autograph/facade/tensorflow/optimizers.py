@@ -27,7 +27,7 @@ def minimize(self: Any, loss: Any, var_list: Any, tape: Any = None, name: str | 
 def take_in_programs_for_keras_2(keras: Any) -> None:
     """Gives Keras' optimizers the method, and lets their base class take a name first, as in Keras 2.
 
-    A name alone leaves the rate of learning 0: such an optimizer has an update of its own.
+    A name alone leaves the learning rate 0: such an optimizer has an update of its own.
     """
     base = keras.optimizers.Optimizer
     if hasattr(base, "minimize"):

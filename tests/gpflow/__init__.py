@@ -1,0 +1,1 @@
+"""GPflow's own tests."""
