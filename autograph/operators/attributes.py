@@ -140,6 +140,10 @@ def twin(value: Any, attributes: Mapping[str, Any] | None = None) -> Any:
         made = copy.copy(value)
         if made is value:
             raise
+        shared = getattr(made, "__dict__", None)
+        # A program may have said how its errors are copied, so that both have one dictionary, as `tblib` does.
+        if shared is not None and shared is getattr(value, "__dict__", None):
+            made.__dict__ = {}
     own, given = attributes_of(made), attributes_of(value) if attributes is None else attributes
     if own is not None and given is not None:
         own.clear()

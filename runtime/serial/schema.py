@@ -84,9 +84,9 @@ _BOOLEANS = [
     "reverse", "scientific", "shortest", "slices", "transpose_a", "transpose_b", "unique", "whole", "within",
 ]  # fmt: skip
 _INTEGERS = [
-    "attempts", "beam_width", "buckets", "captures", "carries", "channels", "desired_channels", "desired_samples",
-    "hash_key", "k", "limit", "maxsplit", "order", "precision", "rank", "ratio", "results", "sources", "summarize",
-    "tape", "top_paths", "type", "width",
+    "attempts", "beam_width", "buckets", "captures", "carries", "channels", "derivative", "desired_channels",
+    "desired_samples", "hash_key", "k", "limit", "maxsplit", "order", "precision", "rank", "ratio", "results",
+    "sources", "summarize", "tape", "top_paths", "type", "width",
 ]  # fmt: skip
 _CHECKS: dict[str, Check] = {
     **dict.fromkeys(_BOOLEANS, _bool),

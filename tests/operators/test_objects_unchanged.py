@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import dataclasses
 import enum
 import gc
@@ -265,6 +266,21 @@ def test_a_twin_is_another_object(name):
     assert made is not one and type(made) is type(one) and made.cost == one.cost
     made = twin(one, {"cost": 5.0})
     assert (made.cost, one.cost, other.cost) == (5.0, 1.0 if name != "one for each name" else 5.0, other.cost)
+
+
+def test_a_twin_has_attributes_of_its_own_even_if_a_copy_shares_them(monkeypatch):
+    def copied(attributes):
+        made = Failure(0.0)
+        made.__dict__ = attributes
+        return made
+
+    monkeypatch.setitem(copyreg.dispatch_table, Failure, lambda error: (copied, (error.__dict__,)))
+    one = Failure(1.0)
+    assert copy.copy(one).__dict__ is one.__dict__
+    made = twin(one)
+    assert (made.cost, one.cost) == (1.0, 1.0)
+    made = twin(one, {"cost": 5.0})
+    assert (made.cost, one.cost) == (5.0, 1.0)
 
 
 def test_a_twin_of_what_cannot_be_copied_is_refused():

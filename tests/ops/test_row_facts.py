@@ -38,7 +38,7 @@ EXCEPTIONS = {
     ("runtime/graph/passes/control_flow/late_operands.py", "_ORDERLESS"): "the pattern that the pass rewrites",
     ("runtime/graph/passes/rules/updates.py", "_NEW"): "the pattern that the rule rewrites, and makes",
     ("runtime/graph/passes/rules/updates.py", "_READS"): "the pattern that the rule rewrites, and makes",
-    ("runtime/autodiff/residuals.py", "_SIZES"): "ops that the pass computes anew",
+    ("runtime/autodiff/residuals.py", "SIZES"): "ops that the pass computes anew",
     ("autograph/data/batching.py", "_SHAPED"): "two rules that stand in one function",
 }
 

@@ -13,7 +13,8 @@ ELSEWHERE = {
     "Tensors, ragged and sparse tensors and other": "extension_types/test_traced.py",
     "Masked.Spec describes": "extension_types/test_traced.py",
     "A class that derives from": "extension_types/test_batches.py",
-    "Functions of tensors don't accept": "extension_types/test_classes.py",
+    "Functions of tensors don't accept": "extension_types/test_dispatch.py",
+    "Saved models leave out traces": "extension_types/test_traced.py",
     "Annotations may be": "extension_types/test_classes.py",
 }
 
