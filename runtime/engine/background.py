@@ -35,9 +35,9 @@ QUIET = 0.02  # seconds after the last such call
 # Later calls wait for the compiler too, wherever it runs Python code. A job whose gain is smaller than 1 hasn't taken
 # enough time yet (`compile_cost.py`): it starts when nothing has been interpreted for QUIET seconds.
 _DUE = 1.0
-# Seconds that the exit, or Ctrl-C, waits for a thread to reach a cancellation point. That takes one at most, in which
-# LLVM optimises a function, and some more on an emulated processor. A process that ended meanwhile would take the data
-# from under LLVM, which aborts then.
+# Seconds that the exit waits for the thread to reach a cancellation point, and Ctrl-C for a thread to have compiled its
+# kernel. The former takes one at most, in which LLVM optimises a function, and some more on an emulated processor. A
+# process that ended meanwhile would take the data from under LLVM, which aborts then.
 _EXIT_TIMEOUT = 60.0
 
 

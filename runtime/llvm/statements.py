@@ -245,12 +245,10 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
     if w.lanes is not None and w.lanes.must_run_alone(item):
         w.jump(w.lanes.alone)
         return
-    values = w.types.returned(item)
-    if values:
+    items = _returned_items(w, item)
+    if items:
         if w.types.result is None:
             raise Unsupported("a result whose type isn't known")
-        items = w.types.items(values[0]) if len(values) == 1 else values
-        items = tuple(values if items is None else items)
         if w.direct:
             (found,) = _typed_results(w, items, 0)
             w.store(found.type.ir, found.text, "%result")  # type: ignore[union-attr]
@@ -266,6 +264,13 @@ def _return(w: Writer, item: ir.Return | ir.Fail) -> None:
 
 _FAILED = "failed"  # the block that writes the results that all failing returns of a function have in common
 _FEW_RESULTS = 4  # which aren't worth a block
+
+
+def _returned_items(w: Writer, item: ir.Return | ir.Fail) -> Sequence[ir.Expr]:
+    """The results of a return, those of a tuple one by one."""
+    values = w.types.returned(item)
+    items = w.types.items(values[0]) if len(values) == 1 else None
+    return tuple(values if items is None else items)
 
 
 def _fails(items: Sequence[ir.Expr]) -> bool:
@@ -284,9 +289,8 @@ def _common_results(w: Writer) -> int:
         for item in ir.walk(w.types.function.body):
             if not isinstance(item, (ir.Return, ir.Fail)):
                 continue
-            values = w.types.returned(item)
-            items = w.types.items(values[0]) if len(values) == 1 else values
-            if items is None or not _fails(items):
+            items = _returned_items(w, item)
+            if not _fails(items):
                 continue
             count += 1
             common = _common_end(items[1:] if common is None else common, items)

@@ -15,15 +15,6 @@ if any(importlib.util.find_spec(name) is None for name in ("gpflow", "tensorflow
     pytest.skip("needs GPflow: docs/gpflow.md says how it is installed", allow_module_level=True)
 
 
-@pytest.fixture(scope="module", name="tf")
-def _tf():
-    ag.compat.install()
-    import tensorflow as tf
-
-    yield tf
-    ag.compat.uninstall()
-
-
 @pytest.fixture(scope="module", name="gpflow")
 def _gpflow(tf):
     import gpflow

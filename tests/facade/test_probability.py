@@ -9,19 +9,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-import autograph as ag
-
 if any(importlib.util.find_spec(name) is None for name in ("tensorflow_probability", "keras")):
     pytest.skip("needs the extra tfp: pip install -e '.[tfp]'", allow_module_level=True)
-
-
-@pytest.fixture(scope="module", name="tf")
-def _tf():
-    ag.compat.install()
-    import tensorflow as tf
-
-    yield tf
-    ag.compat.uninstall()
 
 
 @pytest.fixture(scope="module", name="tfp")

@@ -67,6 +67,11 @@ def _ones(x: Any) -> Any:
     return convert_to_tensor(1, x.dtype)
 
 
+def side(x: Any) -> Any:
+    """-1 where x is below 0, else 1: the sign, save at 0."""
+    return call("select", x < 0, -_ones(x), _ones(x))
+
+
 def _zeros(x: Any) -> Any:
     return convert_to_tensor(0, x.dtype)
 
@@ -458,8 +463,8 @@ def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
     if a.dtype.kind != "f":
         return a - truncatediv(a, b) * b
     # The quotient of floats is rounded, and the remainder of that isn't the remainder.
-    side = call("select", a < 0, -_ones(a), _ones(a))
-    return side * floormod(side * a, abs(b))
+    sign_of_a = side(a)
+    return sign_of_a * floormod(sign_of_a * a, abs(b))
 
 
 def clip_by_value(

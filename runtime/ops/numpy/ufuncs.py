@@ -140,9 +140,7 @@ def _ignoring_nan(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def _cbrt(x: Any) -> Tensor:
     tensor = floating(x)
-    # Not the sign, which is 0 at 0, where the slope is infinite.
-    one = call("ones_like", tensor)
-    side = compare.where(tensor < 0, -one, one)
+    side = arithmetic.side(tensor)  # not the sign, which is 0 at 0, where the slope is infinite
     return side * arithmetic.pow(side * tensor, 1 / 3)
 
 
